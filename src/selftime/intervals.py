@@ -136,3 +136,13 @@ def cut_intervals(starts: Ints, ends: Ints, cuts: Ints) -> IntervalPieces:
     until = np.roll(begin, -1)
     until[is_last] = ends[of[is_last]]
     return IntervalPieces(of, begin, until, within == 0)
+
+
+def order_by_start_and_end(start: Ints, end: Ints, sort_key: Ints) -> Ints:
+    """Returns the indexes that sort intervals by start, then end, then sort key."""
+    order = np.argsort(start, kind="stable")
+    same = np.diff(start[order]) == 0
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((sort_key[rows], end[rows], start[rows]))]
+    return order

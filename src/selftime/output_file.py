@@ -53,16 +53,21 @@ _ACCESS_LIST_EXTENDED_ATTRIBUTE: Final = "system.posix_acl_access"
 """Name of the extended attribute with a file's access list."""
 
 
+STDOUT_NAME: Final = "-"
+"""What stands for stdout where a file is to be named."""
+
+
 @contextmanager
 def open_output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Yields a binary file for new content, which replaces the file at `path` if no error occurs.
 
-    A regular file changes when the `with` block ends, and not at all if the block raises.
+    A regular file changes when the `with` block ends, and not at all if the block raises. `-` is
+    stdout.
 
     Raises:
         OSError: It cannot be written.
     """
-    target = _resolve_symbolic_links(Path(path))
+    target = 1 if os.fspath(path) == STDOUT_NAME else _resolve_symbolic_links(Path(path))
     target_stat = None if isinstance(target, int) else _stat_if_exists(target)
     if isinstance(target, int):
         output = _open_file_descriptor(target)

@@ -47,6 +47,8 @@ _SHORTEST_WHOLE_MILLISECONDS: Final = 9_995_000
 """Smallest long time in ns that whole milliseconds write with two digits."""
 _LONGEST_INSTANT_IN_MS: Final = 10_000_000_000
 """Smallest instant in ns that is written in s."""
+_MOST_DIGITS_TO_DIFFER: Final = 4
+"""Most decimals by which two values are told apart; beyond that they are written in full."""
 _BYTE_UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 """Pairs (number of bytes, unit of size), the largest first."""
 _RATE_PREFIXES: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
@@ -271,6 +273,33 @@ def value_text(value: object, unit: Unit) -> str:
     if isinstance(value, int | float):
         return _text_of_number_with_unit(value, unit)
     return str(value)
+
+
+def texts_that_differ(first: float, second: float, unit: Unit) -> tuple[str, str]:
+    """Returns two values as text, with as many digits as tell them apart if they differ.
+
+    >>> texts_that_differ(2, 3, "count"), texts_that_differ(50_000_000, 50_010_000, "ns")
+    (('2', '3'), ('50.00 ms', '50.01 ms'))
+    >>> texts_that_differ(80_353_024, 80_354_048, "bytes")
+    ('76.631 MiB', '76.632 MiB')
+    >>> texts_that_differ(80_353_024, 80_353_025, "bytes")
+    ('80,353,024 B', '80,353,025 B')
+    >>> texts_that_differ(1e9, 1e9 + 1, "count")
+    ('1,000,000,000', '1,000,000,001')
+    """
+    texts = value_text(first, unit), value_text(second, unit)
+    if texts[0] != texts[1] or first == second:
+        return texts
+    scales = _TIME_UNITS if unit == "ns" else _BYTE_UNITS if unit == "bytes" else ()
+    size, name = next(
+        ((size, name) for size, name in scales if name == texts[0].split()[-1]), (1, "")
+    )
+    for digits in range(2, _MOST_DIGITS_TO_DIFFER + 1):
+        longer = [f"{value / size:,.{digits}f} {name}" for value in (first, second)]
+        if name and longer[0] != longer[1]:
+            return longer[0], longer[1]
+    suffix = " B" if unit == "bytes" else ""
+    return f"{first:,.0f}{suffix}", f"{second:,.0f}{suffix}"
 
 
 def _text_of_number_with_unit(value: float, unit: Unit) -> str:

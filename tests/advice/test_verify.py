@@ -51,6 +51,12 @@ def program(loading: int, step: int, unprofiled: list[int] | None = None) -> Tra
     return sketch(drawing, metadata={"selftime": facts})
 
 
+def test_two_recordings_alone_say_that_their_interval_holds_no_drift_between_runs() -> None:
+    found = verify(program(20, 40), program(1, 21))
+    assert "no drift from one run to the next" in " ".join(as_text(found).split())
+    assert json.loads(found.to_json())["limits"] == list(found.limits)
+
+
 def test_a_repair_is_held_against_its_promise() -> None:
     found = verify(program(20, 40), program(1, 21))
     assert [promise.rule for promise in found.gone] == ["slow_input"]

@@ -15,7 +15,6 @@ from selftime.analysis.call_tree.training_passes import (
     may_recompute_forward_work,
     takes_gradients_of_gradients,
 )
-from selftime.analysis.graph.calls import order_by_start_and_end
 from selftime.analysis.slice_arguments import (
     arguments_of_slices,
     caller_of_every_frame,
@@ -29,6 +28,7 @@ from selftime.analysis.slice_grouping import (
     group_and_first_row_of_rows,
     slice_codes_by_category_and_name,
 )
+from selftime.intervals import order_by_start_and_end
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.lines import lines

@@ -48,12 +48,14 @@ def job(here: Path) -> Path:
 
 def test_the_help_names_every_format() -> None:
     told = " ".join(say("--help").stdout.split())
-    assert "chrome, perfetto, speedscope, folded, parquet or csv." in told
-    assert list(EXPORTS) == ["chrome", "perfetto", "speedscope", "folded", "parquet", "csv"]
+    assert "chrome, perfetto, speedscope, folded, parquet, csv or xlsx." in told
+    assert list(EXPORTS) == ["chrome", "perfetto", "speedscope", "folded", "parquet", "csv", "xlsx"]
 
 
 @pytest.mark.parametrize("to", EXPORTS)
 def test_every_format_has_a_name_of_its_own(to: str, here: Path) -> None:
+    if to == "xlsx":
+        pytest.importorskip("xlsxwriter", reason="needs XlsxWriter")
     done = say("one.pt.trace.json", "--to", to)
     assert done.exit_code == 0, done.output
     place = "one" + EXPORTS[to].suffix if EXPORTS[to].suffix else f"one-{to}"
@@ -153,6 +155,33 @@ def test_perfetto_takes_all_ranks_of_a_job(job: Path) -> None:
     assert 0 < one["written"]["slices"] < told["written"]["slices"]
 
 
+def test_speedscope_takes_all_ranks_of_a_job(job: Path) -> None:
+    done = say(str(job), "--to", "speedscope", "-o", "x.json")
+    assert done.exit_code == 0, done.output
+    profiles = json.loads(Path("x.json").read_text())["profiles"]
+    assert {one["name"].partition(":")[0] for one in profiles} == {"rank 0", "rank 1"}
+    assert len({(one["startValue"], one["endValue"]) for one in profiles}) == 1
+
+
+@pytest.mark.parametrize("to", ["chrome", "folded", "parquet", "csv", "xlsx"])
+def test_a_file_is_not_made_a_folder_of_files(to: str, job: Path) -> None:
+    """What names a file becomes one, or nothing."""
+    name = f"x{EXPORTS[to].suffix or '.' + to}"
+    told = refused(say(str(job), "--to", to, "-o", name))
+    assert f"`{name}` names one file, and `{to}` writes each of the 2 traces" in told
+    assert not Path(name).exists()
+
+
+@pytest.mark.parametrize("to", ["chrome", "folded", "xlsx"])
+def test_of_one_trace_of_a_job_the_file_is_written(to: str, job: Path) -> None:
+    if to == "xlsx":
+        pytest.importorskip("xlsxwriter", reason="needs XlsxWriter")
+    name = f"x{EXPORTS[to].suffix}"
+    done = say(str(job), "--to", to, "-o", name, "--trace", "rank1")
+    assert done.exit_code == 0, done.output
+    assert Path(name).is_file()
+
+
 def test_a_damaged_trace_says_so(here: Path) -> None:
     whole = (here / "one.pt.trace.json").read_text()
     (here / "cut.json").write_text(whole[:-20])
@@ -168,8 +197,8 @@ def test_names_do_not_reach_the_terminal(here: Path) -> None:
 
 
 def test_of_several_recordings_the_folder_is_told(job: Path) -> None:
-    done = say(str(job), "--to", "folded", "-o", "x.folded")
+    done = say(str(job), "--to", "folded", "-o", "x")
     assert done.exit_code == 0, done.output
-    assert f"`{job}` holds 2 recordings; each is written below `x.folded/`" in done.stderr
+    assert f"`{job}` holds 2 recordings; each is written below `x/`" in done.stderr
     one = say(str(job), "--to", "folded", "-o", "one", "--trace", "rank0")
     assert "recordings" not in one.stderr

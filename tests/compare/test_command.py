@@ -84,3 +84,33 @@ def test_of_jobs_the_same_rank_is_compared(tmp_path: Path) -> None:
     assert refused.exit_code == 2
     assert "there is no trace of rank 1 in both" in refused.stderr
     assert "has the ranks 1, 2" in refused.stderr
+
+
+def test_several_recordings_stand_side_by_side(pair: tuple[str, str]) -> None:
+    done = run(*pair, pair[0])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[:3] == [f"1  {pair[0]}", f"2  {pair[1]}", f"3  {pair[0]}"]
+    [device] = [line.split() for line in lines if line.startswith("device_ms")]
+    assert "slower" in device
+    assert " ".join(device).count("slower") == 1  # the third is the first again
+    told = json.loads(run(*pair, pair[0], "--format", "json").stdout)
+    assert (told["format"], told["recordings"]) == (
+        "selftime.comparisons/1",
+        [*pair, pair[0]],
+    )
+    rows = [row for row in told["tables"]["measures"]["rows"] if row["measure"] == "operators"]
+    assert [(row["recording"], row["difference"]) for row in rows] == [(1, None), (2, 0), (3, 0)]
+    assert run(*pair, pair[0], "--format", "csv").stdout.startswith("measure,recording,value")
+    for words in (("--metric", "host"), ("--format", "html", "-o", "a.html")):
+        refused = run(*pair, pair[0], *words)
+        assert (refused.exit_code, "for two recordings" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("words", [(), ("--rows", "0"), ("--rows", "2")])
+def test_rows_of_csv(words: tuple[str, ...], pair: tuple[str, str]) -> None:
+    """All of a table, if no number is given."""
+    whole = run(*pair, "--format", "csv").stdout.splitlines()
+    assert len(whole) > 4
+    done = run(*pair, "--format", "csv", *words)
+    assert done.stdout.splitlines() == (whole[:3] if "2" in words else whole)

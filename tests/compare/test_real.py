@@ -43,7 +43,7 @@ def test_no_recording_differs_from_itself(name: str) -> None:
         assert (table["difference"] == 0).all()
         assert table["verdict"].null_count() == table.height
     assert found.tree["after"].sum() == pytest.approx(total(found.tree, "before"))
-    baseline = Baseline.from_trace(trace)
+    baseline = Baseline.from_traces(trace)
     assert {one.state for one in check_recording(trace, baseline=baseline).checked} <= {
         "within",
         "unknown",

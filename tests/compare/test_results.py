@@ -16,12 +16,12 @@ LOSSES: Final = (2.5, 2.4, 2.2, 2.1, 2.0, 1.9)
 SEEDED: Final = {"first": {"random": "unused:1"}, "end": {"random": "unused:1"}}
 
 
-def recording(losses: Iterable[Any] | None, **facts: Any) -> Trace:
+def recording(values: Iterable[Any] | None, **facts: Any) -> Trace:
     """A recording whose program had these losses; None without `--results`."""
     trace = Trace()
-    if losses is None:
+    if values is None:
         return trace
-    kept = {"torch_seed": 0, "generators": SEEDED, "losses": rounds(losses), **facts}
+    kept = {"torch_seed": 0, "generators": SEEDED, "losses": rounds(values), **facts}
     return replace(trace, run=Run(facts={"results": kept}))
 
 
@@ -82,7 +82,7 @@ def test_a_change_of_precision_is_close_in_the_first_round() -> None:
     drift = {0: 1e-7, 1: 1e-4, 2: 3e-4, 3: 8e-4, 4: 2e-3}
     assert judged(scaled(drift), "numerics").verdict == "within_rounding"
     assert judged(scaled({0: 1e-4}), "numerics").verdict == "differs"
-    assert judged(scaled(drift), "neutral").verdict == "differs"
+    assert judged(scaled(drift), "neutral").verdict == "unknown"
 
 
 def test_a_neutral_repair_whose_training_drifts_cannot_be_told() -> None:

@@ -122,6 +122,8 @@ def test_a_comparison_and_a_verdict(folder: Path) -> None:
     pair = folder / "before.json", folder / "after.json"
     told = validated(say("compare", *pair, "--format", "json"))
     assert told["tables"]["steps"]["rows"]
+    several = validated(say("compare", *pair, pair[0], "--format", "json"))
+    assert several["tables"]["measures"]["rows"]
     assert validated(say("verify", *pair, "--format", "json"))["left"]
 
 
@@ -139,6 +141,16 @@ def test_a_baseline_and_a_check(folder: Path, tmp_path: Path) -> None:
     for name in ("before", "after"):
         words = (folder / f"{name}.json", "--baseline", baseline, "--format", "json")
         assert validated(say("check", *words))["checked"]
+    history = tmp_path / "history"
+    both = folder / "before.json", folder / "after.json"
+    kept_in = ("--history", history, "--commit", "c0ffee", "--format", "json")
+    told = validated(say("check", *both, *kept_in))["history"]
+    assert (told["runs"], len(told["series"][0]["points"])) == (2, 1)  # of one commit
+    for kept in history.iterdir():
+        assert validated(kept.read_text())["measures"]
+    more = tmp_path / "more.json"
+    say("check", *both, "--write-baseline", more)
+    assert validated(more.read_text())["more_runs"]
 
 
 def test_what_is_said_of_traces_that_are_written_anew(folder: Path, tmp_path: Path) -> None:

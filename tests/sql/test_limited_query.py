@@ -67,6 +67,21 @@ def test_a_query_is_stopped_after_its_time_or_when_nobody_waits(place: str) -> N
         LimitedQueries().run(QueryRequest(place, ENDLESS), gone.is_set)
 
 
+def test_a_process_answers_the_next_query_with_the_trace_as_it_is_then(tmp_path: Path) -> None:
+    record(Program(), tmp_path, "one")
+    request = QueryRequest(str(tmp_path / "one.json"), "select count(*) as n from slices")
+    queries = LimitedQueries()
+    first = queries.run(request).table.item()
+    [worker] = queries._waiting
+    assert queries.run(request).table.item() == first
+    assert queries._waiting == [worker]
+    record(Program(steps=2), tmp_path, "one")
+    assert queries.run(request).table.item() != first
+    worker.process.kill()  # as the system does where memory is short
+    worker.process.wait()
+    assert queries.run(request).table.height == 1
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory")
 def test_a_query_has_no_more_memory_than_it_may(place: str) -> None:
     queries = LimitedQueries(QueryLimits(memory_bytes=200 << 20))

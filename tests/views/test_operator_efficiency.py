@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selftime.analysis.account.useful_work import operator_efficiencies
 from selftime.analysis.models.modelled_operator_work import modelled_share_of_operator_time
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -92,6 +93,16 @@ def test_what_has_no_model_counts_in_the_time_and_is_told() -> None:
     assert of(table, "train", "flops_rate") == ((ONE + 512**2) / (100 * US) * 1e9,)
     assert of(table, "train", "flops_share") == (pytest.approx(ONE / 312e12 / 100e-6, rel=1e-6),)
     assert of(table, "my::operator", "modelled_share", "flops_rate") == (0.0, None)
+
+
+def test_efficiencies_are_kept_of_modelled_operators_alone() -> None:
+    trace = sketch(LAYER, devices=[A100])
+    known = operator_efficiencies(trace)
+    every = known.of_slices(trace.slices["id"])
+    has_rate = trace.slices["name"].filter(every["bytes_rate"].is_not_null())
+    assert {"aten::mm", "aten::relu"} <= set(has_rate.cast(pl.String).to_list())
+    assert "my::operator" not in has_rate.cast(pl.String).to_list()
+    assert {column.size for column in known.columns.values()} == {3}, "mm, relu, and none"
 
 
 def test_coverage_is_of_all_device_time() -> None:

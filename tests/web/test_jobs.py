@@ -24,8 +24,8 @@ from selftime.trace import Trace
 from selftime.units import time_text
 from selftime.web import PageApp, TracesAtPaths, jobs, sources
 from selftime.web.answers import PageDataAnswers
+from selftime.web.client_presence import is_client_gone
 from selftime.web.jobs import decode_trace_summary, encode_trace_summary
-from selftime.web.readings import is_client_gone
 from selftime.web.sources import read_trace
 
 RANKS = 4

@@ -18,7 +18,7 @@ from selftime.progress import ProgressCallback
 from selftime.trace import Trace
 from selftime.web import PageApp, TracesAtPaths
 from selftime.web.answers import PageDataAnswers
-from selftime.web.readings import is_client_gone
+from selftime.web.client_presence import is_client_gone
 
 PATIENCE_S = 60.0
 

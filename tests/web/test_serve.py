@@ -144,6 +144,21 @@ def test_an_open_address_prints_a_token(write: Callable[..., Path]) -> None:
         assert ask(here, f"/api/traces?{url.query}")[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("words", "is_asked"),
+    [(("--host", "0.0.0.0", "--no-token"), False), (("--token",), True)],  # noqa: S104 - what is tested
+)
+def test_a_token_is_asked_for_or_not_as_the_user_says(
+    write: Callable[..., Path], words: tuple[str, ...], is_asked: bool
+) -> None:
+    with serving(str(write()), "--port", "0", *words) as (address, _):
+        url = urlsplit(address)
+        assert bool(url.query) == is_asked
+        here = f"http://127.0.0.1:{url.port}"
+        assert ask(here, "/api/traces")[0] == (403 if is_asked else 200)
+        assert ask(here, f"/api/traces?{url.query}")[0] == 200
+
+
 def test_a_port_that_is_taken_is_told(write: Callable[..., Path]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

@@ -4,7 +4,9 @@ from threading import Barrier, Event
 
 import pytest
 
+from selftime.errors import ReadingStopped
 from selftime.web.caches import SharedCache
+from selftime.web.client_presence import is_client_gone
 
 MANY = 16
 
@@ -95,3 +97,47 @@ def test_the_newest_stays_however_heavy() -> None:
     shelf.get("large", give("x" * 100))
     assert held(shelf, "large") == ["large"]
     assert len(shelf) == 1
+
+
+def test_who_goes_away_does_not_wait_on() -> None:
+    shelf: SharedCache[str, str] = SharedCache(10, len)
+    begun, may_end = Event(), Event()
+
+    def make() -> str:
+        begun.set()
+        assert may_end.wait(60)
+        return "x"
+
+    def ask_and_go() -> str:
+        is_client_gone.set(lambda: True)
+        return shelf.get("a", make)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(shelf.get, "a", make)
+        assert begun.wait(60)
+        with pytest.raises(ReadingStopped):
+            pool.submit(ask_and_go).result(60)
+        may_end.set()
+        assert first.result(60) == "x"
+
+
+def test_who_stays_gets_the_value_that_another_has_left() -> None:
+    shelf: SharedCache[str, str] = SharedCache(10, len)
+    begun, may_end = Event(), Event()
+
+    def begin_and_go() -> str:
+        begun.set()
+        assert may_end.wait(60)
+        raise ReadingStopped("nobody waits")
+
+    def ask_and_stay() -> str:
+        is_client_gone.set(lambda: False)
+        return shelf.get("a", give("x"))
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(shelf.get, "a", begin_and_go)
+        assert begun.wait(60)
+        second = pool.submit(ask_and_stay)
+        may_end.set()
+        assert second.result(60) == "x"
+        assert isinstance(first.exception(60), ReadingStopped)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -29,7 +28,6 @@ from selftime.advice.savings.run_savings import (
 )
 from selftime.advice.step_statistics import typical_step
 from selftime.advice.well_optimised_verdict import well_optimised_verdict
-from selftime.analysis.concurrent_calls import concurrent_calls
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.trace import Job, Trace
@@ -193,10 +191,8 @@ def health_from_checks(checks: pl.DataFrame) -> Health:
 
 
 def _run_rules(rules_to_run: tuple[Rule, ...], trace: Trace, ranks: Ranks | None) -> list[Outcome]:
-    """Returns all rules' outcomes, in the order of the rules; a large trace uses two threads."""
-    with concurrent_calls(trace) as begin:
-        begun = [begin(partial(_run_rule, rule, trace, ranks)) for rule in rules_to_run]
-        return [outcome for outcomes in begun for outcome in outcomes()]
+    """Returns all rules' outcomes, in the order of the rules."""
+    return [outcome for rule in rules_to_run for outcome in _run_rule(rule, trace, ranks)]
 
 
 def _run_rule(rule: Rule, trace: Trace, ranks: Ranks | None) -> tuple[Outcome, ...]:

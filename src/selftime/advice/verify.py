@@ -13,7 +13,7 @@ Its times stand apart from those of the recordings, and the promise is held agai
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Final, Literal, TypeAlias
@@ -22,7 +22,6 @@ import numpy as np
 
 from selftime.advice.advice_result import Advice
 from selftime.advice.advise import advise
-from selftime.advice.detectors.recorded_facts import cores_used_by_others
 from selftime.advice.finding_ids import select_findings
 from selftime.advice.rule_definition import FIX_SEMANTICS, Finding, FixSemantics
 from selftime.advice.savings.finding_overlap import saved_together_ms
@@ -34,7 +33,7 @@ from selftime.compare.statistical_significance import median_shift
 from selftime.compare.step_times import unrecorded_step_times
 from selftime.errors import UsageError
 from selftime.trace import Trace
-from selftime.units import rounded_json, tenths_text
+from selftime.units import rounded_json
 
 PredictionVerdict: TypeAlias = Literal["kept", "exceeded", "missed", "unknown"]
 """`kept` if the measured and predicted intervals overlap; `exceeded` if more was saved, `missed` if
@@ -46,9 +45,12 @@ ResultComparer: TypeAlias = Callable[[FixSemantics], ResultComparison]
 FORMAT: Final = "selftime.verification/1"
 """Name and version of the JSON format of a verification."""
 
-MIN_DIFFERENCE_OF_LOAD_CORES: Final = 0.5
-"""Smallest difference of the cores that other programs used, from which the recordings' times are
-hard to compare."""
+
+_DRIFT_IS_NOT_HELD: Final = (
+    "the interval holds how steps vary within each of the two runs, and no drift from one run to "
+    "the next; time both programs in turn with `selftime bench`, and give its file with `--bench`"
+)
+"""What two recordings alone do not tell of a saving."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,8 @@ class Verification:
     """Differences between the recordings, such as of threads or load, one sentence each."""
     repaired: RepairedFinding | None = None
     """The finding that was repaired; None if none was named."""
+    limits: tuple[str, ...] = ()
+    """What the interval of `achieved` does not hold, one sentence each."""
     results: ResultComparison | None = None
     """Whether both programs computed the same; None if that was not asked."""
 
@@ -190,8 +194,9 @@ def verify(
         left=tuple(map(predicted_saving, left)),
         new=tuple(map(predicted_saving, added)),
         benched=benched,
-        notes=(*recording_differences(before, after), *_notes_on_load(before, after)),
+        notes=recording_differences(before, after),
         repaired=None if named is None else _repaired(named, named in gone, achieved, benched),
+        limits=() if benched is not None else (_DRIFT_IS_NOT_HELD,),
         results=None
         if compare is None
         else compare(_semantics(gone if named is None else [named])),
@@ -233,14 +238,6 @@ def _repaired(
             (measured.low_ms, measured.high_ms), (promise.low_ms, promise.high_ms)
         ),
     )
-
-
-def _notes_on_load(before: Trace, after: Trace) -> Iterator[str]:
-    """Yields a sentence if other programs used the cores more during one of the recordings."""
-    old, new = cores_used_by_others(before), cores_used_by_others(after)
-    if old is not None and new is not None and abs(new - old) >= MIN_DIFFERENCE_OF_LOAD_CORES:
-        used = f"{tenths_text(old)} cores before and {tenths_text(new)} cores after"
-        yield f"other programs used {used}"
 
 
 def _finding_key(finding: Finding, root: PurePath) -> tuple[str, str | None, str | None]:

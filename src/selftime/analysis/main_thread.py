@@ -43,7 +43,8 @@ def main_thread(trace: Trace) -> int | None:
     tracks = trace.tracks.filter(pl.col("kind").is_in(["host", "python"]))
     threads = tracks["thread"].cast(pl.Int64).unique().sort().to_list()
     host = slices_on(trace, "host", ended=True)
-    work = host.filter(pl.Series(is_work_of_host_thread(host), dtype=pl.Boolean))
+    is_work = pl.Series(is_work_of_host_thread(host), dtype=pl.Boolean)
+    work = host.select("track", "start", "duration").filter(is_work)
     marked = _thread_numbers_of_slices(trace, find_steps(trace).drop_nulls("track").head(1))
     if np.isin(_thread_numbers_of_slices(trace, work), marked).any():
         return int(marked[0])

@@ -41,8 +41,12 @@ class _DistinctSliceNames:
 
     def matching_row_flags(self, is_match: Callable[[str], bool]) -> NDArray[np.bool_]:
         """Flags the rows of the table whose name satisfies a test."""
+        return self.row_flags(self.matching_name_flags(is_match))
+
+    def row_flags(self, is_wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Flags the rows of the table whose name is flagged in `is_wanted`."""
         wanted = np.zeros(self.size, bool)
-        wanted[self.known] = self.matching_name_flags(is_match)
+        wanted[self.known] = is_wanted
         return np.asarray(wanted[self.codes])
 
 
@@ -61,16 +65,18 @@ class _RowsSortedByName:
         counts = np.bincount(numbers, minlength=self.names.known.size)
         self.bounds = np.append(0, np.cumsum(counts)).tolist()
 
-    def matching_row_numbers(self, is_match: Callable[[str], bool]) -> NDArray[np.uint32]:
-        """Returns, in ascending order, the numbers of the rows whose name satisfies a test."""
-        found = np.flatnonzero(self.names.matching_name_flags(is_match)).tolist()
-        parts = [self.order[self.bounds[n] : self.bounds[n + 1]] for n in found]
+    def matching_rows(
+        self, is_match: Callable[[str], bool]
+    ) -> NDArray[np.bool_] | NDArray[np.uint32]:
+        """Returns the rows whose name satisfies a test: flags, or ascending numbers if few."""
+        is_wanted = self.names.matching_name_flags(is_match)
+        wanted = np.flatnonzero(is_wanted).tolist()
+        parts = [self.order[self.bounds[n] : self.bounds[n + 1]] for n in wanted]
         if len(parts) == 1:
             return parts[0]
-        rows = np.concatenate([self.order[:0], *parts])
-        if rows.size * _MIN_ROWS_PER_SORTED_ROW < self.order.size:
-            return np.sort(rows)
-        return np.flatnonzero(_row_flags_of_rows(rows, self.order.size)).astype(np.uint32)
+        if sum(part.size for part in parts) * _MIN_ROWS_PER_SORTED_ROW < self.order.size:
+            return np.sort(np.concatenate([self.order[:0], *parts]))
+        return self.names.row_flags(is_wanted)
 
 
 _ROWS_BY_NAME_OF_SEEN_TABLES: Final[
@@ -100,7 +106,7 @@ def rows_with_matching_name(
     if order is None:
         order = _RowsSortedByName(table["name"])
         _ROWS_BY_NAME_OF_SEEN_TABLES[key] = known, order
-    return order.matching_row_numbers(is_match)
+    return order.matching_rows(is_match)
 
 
 def _forget_deleted_table(key: int, deleted_table: ref[pl.DataFrame]) -> None:

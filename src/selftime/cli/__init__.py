@@ -18,6 +18,7 @@ from selftime.cli import (
     ledger,
     mcp,
     preflight,
+    query_process,
     redact,
     repair,
     report,
@@ -90,4 +91,5 @@ def main() -> None:
     limits = resource_limits.tight_resource_limits(sys.argv[1:])
     if limits:
         sys.exit(resource_limits.run_under_tight_limits(app, limits))
+    query_process.continue_in_child_process(sys.argv[1:])
     app()

@@ -14,15 +14,20 @@ def answering_recording(traces: "Mapping[str, Trace]", newest: str) -> str:
     that trained longest answers, else the one with the most time in steps, as in `selftime run`: a
     parent that tests what its children have trained ends last.
     """
+    return max(recordings_of_run(traces, newest), key=lambda name: _step_times_ns(traces[name]))
+
+
+def recordings_of_run(traces: "Mapping[str, Trace]", newest: str) -> list[str]:
+    """Returns the names of the recordings of one run: the `newest`, and what ran at its time."""
     last = _interval_ns(traces[newest])
     if last is None:
-        return newest
+        return [newest]
     of_run = [newest]
     for name, trace in traces.items():
         own = _interval_ns(trace)
         if own is not None and name != newest and own[0] < last[1] and last[0] < own[1]:
             of_run.append(name)
-    return max(of_run, key=lambda name: _step_times_ns(traces[name]))
+    return of_run
 
 
 def _interval_ns(trace: "Trace") -> tuple[int, int] | None:

@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -13,6 +13,8 @@ from selftime.cli.shared_options import FORMAT_OPTION, OutputFile
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
+    import polars as pl
+
     from selftime.trace import Trace
 
 _NAMES_OF_COMPARED_RECORDINGS: Final = ("before", "after")
@@ -53,10 +55,27 @@ class KernelGroupingName(str, Enum):
     name = "name"
 
 
+_MoreRecordings: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="MORE...", help="Further ones, each compared with the first."),
+]
+_MetricOption: TypeAlias = Annotated[
+    MetricName | None,
+    typer.Option(help="Time that the module tree compares; default: device time if both have it."),
+]
+_KernelsOption: TypeAlias = Annotated[
+    KernelGroupingName,
+    typer.Option(help="Group the table of kernels by kernel class or by name."),
+]
+_RowsOption: TypeAlias = Annotated[
+    int | None, typer.Option(min=0, help="Rows of a table; 0 is all. Default: 10, of CSV all.")
+]
+
+
 def add_command(app: typer.Typer) -> None:
     app.command(
         "compare",
-        short_help="Compare two recordings: what changed, and how certain that is.",
+        short_help="Compare recordings: what changed, and how certain that is.",
         epilog="Example: selftime compare before.json.gz after.json.gz",
     )(compare)
 
@@ -64,38 +83,37 @@ def add_command(app: typer.Typer) -> None:
 def compare(  # noqa: PLR0913, PLR0917 - the command's options
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="The first recording.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The second.")],
-    metric: Annotated[
-        MetricName | None,
-        typer.Option(
-            help="Time that the module tree compares; default: device time if both have it."
-        ),
-    ] = None,
-    kernels: Annotated[
-        KernelGroupingName,
-        typer.Option(help="Group the table of kernels by kernel class or by name."),
-    ] = KernelGroupingName.class_,
+    more: _MoreRecordings = None,
+    metric: _MetricOption = None,
+    kernels: _KernelsOption = KernelGroupingName.class_,
     rank: Annotated[
         int | None, typer.Option(min=0, help="For jobs: the rank to compare; default: the lowest.")
     ] = None,
-    rows: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 prints all.")] = 10,
+    rows: _RowsOption = None,
     table: Annotated[TableName, typer.Option(help="For CSV: the table.")] = TableName.tree,
     output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
     output: OutputFile = None,
 ) -> None:
-    """Compare two recordings of a program.
+    """Compare two recordings of a program, or more of them with the first.
 
     Prints the step times of host and device with the 95 % interval of the difference, the parts of
     a step, modules and operators matched by position and name, and kernels. Times are per step,
     differences are after minus before, and the rows of a table add up to the total difference. As
     HTML, writes one file about both recordings: the comparison with a difference flame graph, and
     the contents of `selftime report` without source lines. Where both have the ledger of their
-    run, compares its parts and its steps too.
+    run, compares its parts and its steps too. Of three recordings and more, prints the times and
+    counts of a step of each.
     """
     from selftime.compare import compare as compare_traces
     from selftime.reports.compare import as_json, as_text
     from selftime.reports.tables.tabular import as_csv
 
     output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
+    if more:
+        if metric is not None or rank is not None or output_format is OutputFormat.html:
+            raise UsageError("`--metric`, `--rank` and html are for two recordings; name two")
+        _compare_several([before, after, *more], output_format, output)
+        return
     if output_format is OutputFormat.html:
         _write_comparison_html(before, after, rank, metric, output)
         return
@@ -105,12 +123,36 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     if output_format is OutputFormat.json:
         page = as_json(found)
     elif output_format is OutputFormat.csv:
-        page = as_csv(found.tables()[table.value])
+        page = as_csv(_first_rows(found.tables()[table.value], rows))
     else:
         width = output_writing.terminal_width()
         colour = output is None and output_writing.uses_colour()
-        page = as_text(found, width=width, rows=rows, colour=colour)
+        page = as_text(found, width=width, rows=10 if rows is None else rows, colour=colour)
     output_writing.write_output(page, to=output)
+
+
+def _compare_several(paths: list[str], output_format: OutputFormat, output: Path | None) -> None:
+    """Writes what several recordings took, side by side."""
+    from selftime.compare.several_recordings import compare_several
+    from selftime.reports import several_recordings as report
+    from selftime.reports.tables.tabular import as_csv
+
+    traces = [trace_reading.read_only_trace(path) for path in paths]
+    output_writing.refuse_overwriting_inputs(output, [trace.source for trace in traces])
+    found = compare_several(traces)
+    if output_format is OutputFormat.json:
+        page = report.as_json(found)
+    elif output_format is OutputFormat.csv:
+        page = as_csv(found.measures)
+    else:
+        colour = output is None and output_writing.uses_colour()
+        page = report.as_text(found, width=output_writing.terminal_width(), colour=colour)
+    output_writing.write_output(page, to=output)
+
+
+def _first_rows(table: "pl.DataFrame", rows: int | None) -> "pl.DataFrame":
+    """Returns the first rows of a table; all of them if their number is not given, or 0."""
+    return table.head(rows or table.height)
 
 
 def _write_comparison_html(

@@ -127,7 +127,7 @@ def _write_selected_part(
         cutting = EventCutter(written, placed, part)
         with trace_reading.progress_bar("Cutting") as progress:
             found = stream_trace_text(trace_file, cutting, progress)
-        cutting.write_thread_labels()
+        cutting.write_end()
     return {
         "path": trace_file,
         "output": str(output),

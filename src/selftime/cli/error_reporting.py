@@ -4,17 +4,22 @@
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from selftime.errors import SelftimeError
+from selftime.errors import SelftimeError, UsageError
 
 _BASE_CLASS_OF_TYPER_USAGE_ERRORS: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 """The base class of Typer's usage errors, which has no public name."""
 _TEXT_REMOVED_FROM_TYPER_MESSAGES: Final = ": Value error, "
 """Text that is removed from Typer's messages about invalid values; the reason follows it."""
+_METAVARS_OF_PATHS: Final = frozenset(
+    {"PATH", "BEFORE", "AFTER", "SCRIPT", "FILE", "DIR", "FOLDER", "OUT", "PROGRAM", "TRACE"}
+)
+"""Words of the help that stand for paths."""
 _COMMANDS_IN_HELP_ORDER: Final = (
     "run",
     "advise",
@@ -48,6 +53,26 @@ class ErrorReportingGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with _report_errors_and_exit():
             return super().invoke(ctx)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and any(not word or word.endswith("=") for word in rest):
+            parsed = command.make_context(name, [*rest], parent=ctx, resilient_parsing=True)
+            _refuse_empty_paths(command, parsed, rest)
+        return name, command, rest
+
+
+def _refuse_empty_paths(command: Any, parsed: Any, words: list[str]) -> None:
+    """Raises a UsageError if a path of a command is empty: Python takes it for this folder."""
+    empty = {"", None if "." in words else Path()}
+    for parameter in command.params:
+        value = parsed.params.get(parameter.name)
+        values = value if isinstance(value, list | tuple) else [value]
+        metavar = parameter.metavar or ""
+        is_of_paths = isinstance(value, Path) or metavar.strip(".[]") in _METAVARS_OF_PATHS
+        if is_of_paths and any(one is not None and one in empty for one in values):
+            title = metavar if parameter.param_type_name == "argument" else parameter.opts[0]
+            raise UsageError(f"`{title}` is empty; name a file, or a folder: `.` is this one")
 
 
 @contextmanager

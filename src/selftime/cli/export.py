@@ -20,8 +20,13 @@ if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.reports.export import Export, ExportOptions, ExportResult
     from selftime.trace import Job, Trace
 
+_FORMATS_HELP: Final = "chrome, perfetto, speedscope, folded, parquet, csv or xlsx."
 _SUFFIXES_REMOVED_FROM_TRACE_NAME: Final = (".gz", ".zst", ".json", ".pickle", ".trace", ".pt")
 """Suffixes that are removed from a trace's name before the format's suffix is added."""
+_SUFFIXES_OF_FILES: Final = frozenset(
+    {".json", ".gz", ".zst", ".pftrace", ".folded", ".txt", ".parquet", ".csv", ".xlsx"}
+)
+"""Endings of names that are taken for files, where a folder of exports is to be named."""
 _MAX_TABLES_NAMED_IN_SUMMARY: Final = 4
 """Largest number of tables that the summary names after writing a folder of tables."""
 
@@ -42,7 +47,7 @@ _StackWeightOption: TypeAlias = Annotated[
 def add_command(app: typer.Typer) -> None:
     app.command(
         "export",
-        short_help="Write a trace for Perfetto, speedscope, flame graphs, Parquet or CSV.",
+        short_help="Write a trace for Perfetto, speedscope, flame graphs, Parquet, CSV or Excel.",
         epilog="Example: selftime export trace.json.gz --to perfetto -o trace.pftrace",
     )(export)
 
@@ -53,9 +58,7 @@ def export(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     ],
     target_format: Annotated[
         str,
-        typer.Option(
-            "--to", metavar="FORMAT", help="chrome, perfetto, speedscope, folded, parquet or csv."
-        ),
+        typer.Option("--to", metavar="FORMAT", help=_FORMATS_HELP),
     ],
     output: Annotated[
         Path | None,
@@ -70,7 +73,7 @@ def export(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     views: Annotated[
         list[str] | None,
         typer.Option(
-            "--view", metavar="NAME", help="For parquet and csv: write this view; repeatable."
+            "--view", metavar="NAME", help="For parquet, csv, xlsx: write this view; repeatable."
         ),
     ] = None,
     trace_name: TraceName = None,
@@ -80,8 +83,8 @@ def export(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
 ) -> None:
     """Write a trace in the format of another program, and list what that format cannot contain.
 
-    The traces of a folder are written to one file each; for Perfetto to one file together, on a
-    common clock. docs/export.md says what each format holds and which programs open it.
+    The traces of a folder are written to one file each; for Perfetto and speedscope to one file
+    together, on a common clock. docs/export.md says what each format holds, and what opens it.
     """
     from selftime.reports.export import export_options, find_format
 
@@ -107,12 +110,20 @@ def _export_traces(
 ) -> Iterator[dict[str, Any]]:
     """Exports the traces with `name_part` in their names; yields a summary of each file."""
     from selftime.ingest.trace_paths import trace_files
-    from selftime.reports.export import write_job
 
     found = trace_files(path)
-    if found.is_collection and target.name != "perfetto":
-        yield from _export_file_per_trace(path, target, output, options, name_part)
-        return
+    if found.is_collection and target.write_job is None:
+        chosen = _files_with_name_part(path, name_part)
+        if output is None or not _is_file_name(output):
+            yield from _export_file_per_trace(path, target, output, options, name_part)
+            return
+        if len(chosen) > 1:
+            raise UsageError(
+                f"`{output}` names one file, and `{target.name}` writes each of the {len(chosen)} "
+                f"traces in `{path}` to a file of its own; name a folder with `-o`, or choose a "
+                "trace with `--trace`"
+            )
+        path, name_part = (chosen[0], None) if chosen else (path, name_part)
     read = _read_trace_or_job(path, name_part)
     file = output or _default_output_path(
         _name_without_suffixes(path) + (target.suffix or f"-{target.name}")
@@ -124,8 +135,9 @@ def _export_traces(
             _export_with_progress_bar(target.write, next(iter(read.values())), file, options),
         )
         trace_reading.report_damaged_traces(read)
-    elif target.name == "perfetto":
-        yield _export_summary(path, file, _export_with_progress_bar(write_job, read, file, options))
+    elif target.write_job is not None:
+        written = _export_with_progress_bar(target.write_job, read, file, options)
+        yield _export_summary(path, file, written)
         trace_reading.report_damaged_traces(
             {trace_reading.relative_trace_name(key, path): one for key, one in read.traces.items()}
         )
@@ -192,12 +204,25 @@ def _export_file_per_trace(
         raise _no_trace_error(path, name_part)
 
 
-def _report_file_per_trace(path: str, folder: Path, name_part: str | None) -> None:
-    """Prints that each of several recordings gets its own file in a folder."""
+def _files_with_name_part(path: str, name_part: str | None) -> list[str]:
+    """Returns the files of a folder's traces with `name_part` in their names below it."""
     from selftime.ingest.trace_paths import trace_files
 
-    names = [trace_reading.relative_trace_name(file, path) for file in trace_files(path).files]
-    count = sum((name_part or "") in name for name in names)
+    return [
+        file
+        for file in trace_files(path).files
+        if (name_part or "") in trace_reading.relative_trace_name(file, path)
+    ]
+
+
+def _is_file_name(output: Path) -> bool:
+    """Returns whether a path that need not exist is named as a file of some format."""
+    return not output.is_dir() and output.suffix.lower() in _SUFFIXES_OF_FILES
+
+
+def _report_file_per_trace(path: str, folder: Path, name_part: str | None) -> None:
+    """Prints that each of several recordings gets its own file in a folder."""
+    count = len(_files_with_name_part(path, name_part))
     if count > 1:
         print_notice(
             f"selftime: `{path}` holds {count} recordings; each is written below `{folder}/`"

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from selftime.capture.recorder.run_options import RunOptions
+from selftime.cli.query_options import (
+    QueryMemory,
+    QuerySeconds,
+    QueryThreads,
+    limits_of_options,
+)
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,6 +35,9 @@ def mcp(
             metavar="[PATH]...", help="Traces and folders of them; default: this folder."
         ),
     ] = None,
+    query_seconds: QuerySeconds = None,
+    query_memory: QueryMemory = None,
+    query_threads: QueryThreads = None,
     allow: Annotated[
         str | None,
         typer.Option(
@@ -66,6 +75,7 @@ def mcp(
     from selftime.mcp.actions import Actions
     from selftime.mcp.server import serve_tools_on_stdio
 
+    limits = limits_of_options(query_seconds, query_memory, query_threads)
     given = paths or ["."]
     actions = None
     if allow is None:
@@ -74,7 +84,7 @@ def mcp(
         allowed = _allowed_actions(allow, given, root or [], limit_seconds)
         library = TraceLibrary(given, may_be_empty="run" in allowed.names)
         actions = Actions(allowed, library)
-    serve_tools_on_stdio(ToolHandlers(library), actions)
+    serve_tools_on_stdio(ToolHandlers(library, query_limits=limits), actions)
 
 
 def _allowed_actions(

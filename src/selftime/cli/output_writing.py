@@ -11,7 +11,7 @@ from typing import Final, TextIO, TypeVar
 import typer
 
 from selftime.errors import SelftimeError, UsageError
-from selftime.output_file import open_output, report_output_errors
+from selftime.output_file import STDOUT_NAME, open_output, report_output_errors
 
 FormatEnum = TypeVar("FormatEnum", bound=Enum)
 
@@ -49,7 +49,7 @@ def uses_colour(*, to_stderr: bool = False) -> bool:
 def is_stdout(output: Path) -> bool:
     """Returns whether an output path means stdout (`-`); the summary then goes to stderr."""
     try:
-        return os.path.samestat(output.stat(), os.fstat(1))
+        return str(output) == STDOUT_NAME or os.path.samestat(output.stat(), os.fstat(1))
     except OSError:  # stdout is closed, or the pipe was removed
         return False
 

@@ -13,7 +13,9 @@ _BYTES_PER_GIB: Final = 1 << 30
 QuerySeconds: TypeAlias = Annotated[
     float | None,
     typer.Option(
-        min=0.1, metavar="S", help="Time that a query in SQL may take, in seconds. Default: 30."
+        min=0.1,
+        metavar="S",
+        help="Time that a query in SQL may take once the trace is read, in seconds. Default: 30.",
     ),
 ]
 QueryMemory: TypeAlias = Annotated[
@@ -25,14 +27,27 @@ QueryMemory: TypeAlias = Annotated[
         "of the machine's.",
     ),
 ]
+QueryThreads: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Threads that compute a query in SQL. Default: half of the processor's cores, but "
+        "in `selftime sql` all.",
+    ),
+]
 
 
-def limits_of_options(seconds: float | None, memory_gib: float | None) -> "QueryLimits":
+def limits_of_options(
+    seconds: float | None, memory_gib: float | None, threads: int | None
+) -> "QueryLimits":
     """Returns the limits that the options ask for; the defaults where they ask for none."""
     from selftime.sql.query_limits import QueryLimits
 
     limits = QueryLimits()
+    memory_bytes = None if memory_gib is None else int(memory_gib * _BYTES_PER_GIB)
     return QueryLimits(
-        limits.seconds if seconds is None else seconds,
-        limits.memory_bytes if memory_gib is None else int(memory_gib * _BYTES_PER_GIB),
+        seconds=limits.seconds if seconds is None else seconds,
+        memory_bytes=limits.memory_bytes if memory_bytes is None else memory_bytes,
+        threads=limits.threads if threads is None else threads,
     )

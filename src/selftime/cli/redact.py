@@ -1,8 +1,9 @@
 """`selftime redact`: writes a copy of a trace without private texts, such as file names."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -12,6 +13,10 @@ from selftime.cli.repair import SummaryFormat
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.names.private_data import Pattern
     from selftime.rewrite.private_data_removal import PrivateTextReplacements
+
+_MAX_NAMES_SHOWN: Final = 12
+"""Largest number of kept names of one kind that the summary shows."""
+_MAX_NAME_WIDTH: Final = 40
 
 
 def add_command(app: typer.Typer) -> None:
@@ -39,7 +44,10 @@ def redact(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
         ),
     ] = None,
     hides_names: Annotated[
-        bool, typer.Option("--names", help="Also hide names of your own files and functions.")
+        bool,
+        typer.Option(
+            "--names", help="Also hide all names that you gave; list those that are kept."
+        ),
     ] = False,
     trace_name: Annotated[
         str | None,
@@ -86,6 +94,7 @@ def _write_redacted_trace(
         PrivateWordCollector,
         Redactor,
     )
+    from selftime.rewrite.user_names import UserNames
 
     hidden = PrivateTextReplacements([compile_pattern(text) for text in kept_patterns])
     patterns = [compile_pattern(text) for text in hidden_patterns]
@@ -95,7 +104,7 @@ def _write_redacted_trace(
         return _write_redacted_snapshot(
             values, trace_file, output, hidden, patterns, hides_names=hides_names
         )
-    words = PrivateWordCollector()
+    words = PrivateWordCollector(user_names=UserNames() if hides_names else None)
     with open_trace_writer(output, trace_file) as written:
         with trace_reading.progress_bar("Looking") as progress:
             stream_trace_text(trace_file, words, progress)
@@ -103,10 +112,12 @@ def _write_redacted_trace(
         with trace_reading.progress_bar("Redacting") as progress:
             found = stream_trace_text(trace_file, hiding, progress)
     rows = rewrite.fault_rows(found.faults)
+    kept = words.user_names.kept if words.user_names else {}
     return {
         "output": str(output),
         "events": found.event_count,
         "hidden": dict(sorted(hidden.counts.items())),
+        "kept": {kind: hiding.redacted_names(kept[kind]) for kind in sorted(kept)},
         "mended": [{**row, "example": None} for row in rows],
     }
 
@@ -133,6 +144,7 @@ def _write_redacted_snapshot(
         "output": str(output),
         "events": sum(map(len, entries)),
         "hidden": dict(sorted(replacements.counts.items())),
+        "kept": {},
         "mended": [],
     }
 
@@ -146,6 +158,19 @@ def _redaction_summary_lines(summary: dict[str, Any]) -> list[str]:
     lines = [
         f"{summary['output']}: {count_text(summary['events'])} events",
         f"  hidden: {hidden or 'nothing'}",
+        *_kept_lines(summary["kept"]),
         "  check it before you send it: private names that look like ordinary words are kept",
     ]
     return [plain(line) for line in [*lines, *rewrite.fault_lines(summary["mended"])]]
+
+
+def _kept_lines(kept: dict[str, list[str]]) -> Iterator[str]:
+    """Yields a line for each kind of names that are kept, with the first of them."""
+    from selftime.reports.plain import cut_text_middle
+    from selftime.units import count_text
+
+    for kind, texts in kept.items():
+        shown = [cut_text_middle(text, _MAX_NAME_WIDTH) for text in texts[:_MAX_NAMES_SHOWN]]
+        more = len(texts) - len(shown)
+        rest = f" and {count_text(more)} more, which `--format json` lists" if more else ""
+        yield f"  kept, {kind}: {', '.join(shown)}{rest}"

@@ -6,11 +6,16 @@ import secrets
 import signal
 import socket
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from selftime.cli.query_options import QueryMemory, QuerySeconds, limits_of_options
+from selftime.cli.query_options import (
+    QueryMemory,
+    QuerySeconds,
+    QueryThreads,
+    limits_of_options,
+)
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until the command runs
@@ -21,10 +26,25 @@ _DEFAULT_PORT: Final = 6070
 _ADDRESSES_OF_ALL_INTERFACES: Final = ("0.0.0.0", "::", "")  # noqa: S104 - for comparison only
 _MAX_PENDING_CONNECTIONS: Final = 256
 """Largest number of connections that wait to be accepted: the socket's backlog."""
-_MAX_RESPONSE_BYTES_IN_MEMORY: Final = 64 << 20
-"""Largest response in bytes that is buffered in memory; a larger response is buffered in a file."""
 _REQUEST_THREAD_COUNT: Final = 16
 """Number of threads that answer requests; several may wait while one thread reads a trace."""
+
+_AllowedHosts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME[:PORT]",
+        help="Also accept this host name, for a server behind a proxy.",
+    ),
+]
+_NeedsToken: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--token/--no-token",
+        help="Whether requests need the token that the printed address holds. "
+        "Default: on a --host that other machines reach.",
+    ),
+]
 
 
 def add_command(app: typer.Typer) -> None:
@@ -50,19 +70,14 @@ def serve(  # noqa: PLR0913, PLR0917 - the command's options
     host: Annotated[
         str, typer.Option(help="Address to listen on; other machines need a token.")
     ] = "127.0.0.1",
-    allowed_hosts: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="NAME[:PORT]",
-            help="Also accept this host name, for a server behind a proxy.",
-        ),
-    ] = None,
+    allowed_hosts: _AllowedHosts = None,
+    needs_token: _NeedsToken = None,
     opens_browser: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
     query_seconds: QuerySeconds = None,
     query_memory: QueryMemory = None,
+    query_threads: QueryThreads = None,
 ) -> None:
     """Show traces in the browser: advice, tables and the timeline.
 
@@ -74,10 +89,13 @@ def serve(  # noqa: PLR0913, PLR0917 - the command's options
     from selftime.web.access_guard import AccessGuard, is_loopback_host
 
     assets()
-    app = PageApp(TracesAtPaths(paths), query_limits=limits_of_options(query_seconds, query_memory))
+    limits = limits_of_options(query_seconds, query_memory, query_threads)
+    app = PageApp(TracesAtPaths(paths), query_limits=limits)
     listening = _open_listening_socket(host, port)
     bound = listening.getsockname()[1]
-    token = None if is_loopback_host(host) else secrets.token_urlsafe(24)
+    if needs_token is None:
+        needs_token = not is_loopback_host(host)
+    token = secrets.token_urlsafe(24) if needs_token else None
     hosts = [f"{_host_as_in_url(host)}:{bound}", *(allowed_hosts or ())]
     address = _page_address(host, bound, token)
     typer.echo(f"selftime is at {address} (Ctrl-C to stop)")
@@ -168,16 +186,6 @@ def _make_waitress_server(
     guard: "AccessGuard", listening: socket.socket, *, threads: int = _REQUEST_THREAD_COUNT
 ) -> Any:
     """Returns a Waitress server that answers requests on a listening socket."""
-    from waitress.server import create_server
+    from selftime.web.connection_limits import LimitedServer
 
-    return create_server(
-        guard,
-        sockets=[listening],
-        threads=threads,
-        channel_request_lookahead=1,  # tells while a request is answered that its client has gone
-        ident="",
-        clear_untrusted_proxy_headers=True,
-        max_request_header_size=65_536,
-        max_request_body_size=65_536,
-        outbuf_overflow=_MAX_RESPONSE_BYTES_IN_MEMORY,
-    )
+    return LimitedServer(guard, listening, threads=threads)

@@ -1,13 +1,20 @@
 """`selftime sql`: query all tables and views of a trace with SQL."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+import os
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from selftime.cli import output_writing, trace_reading
+from selftime.cli import output_writing, query_process, trace_reading
+from selftime.cli.query_options import (
+    QueryMemory,
+    QuerySeconds,
+    QueryThreads,
+    limits_of_options,
+)
 from selftime.cli.shared_options import (
     DEFAULT_PRINTED_ROWS,
     FORMAT_OPTION,
@@ -57,22 +64,32 @@ def sql(  # noqa: PLR0913, PLR0917 - the command's options
     output: OutputFile = None,
     rows: PrintedRows = DEFAULT_PRINTED_ROWS,
     trace_name: TraceName = None,
+    query_seconds: QuerySeconds = None,
+    query_memory: QueryMemory = None,
+    query_threads: QueryThreads = None,
 ) -> None:
     """Query all tables and views of a trace with SQL.
 
     `show tables` lists them. Times are in nanoseconds, sizes in bytes. For a folder of several
-    traces, rows have a column `trace`, and the table `members` describes each trace.
+    traces, rows have a column `trace`, and the table `members` describes each trace. A query that
+    takes more time or memory than it may is stopped.
     """
+    if query_threads is not None:  # Polars reads it while it is imported
+        os.environ["POLARS_MAX_THREADS"] = str(query_threads)
     from selftime.sql import query as ask
 
+    limits = limits_of_options(query_seconds, query_memory, query_threads)
     output_format = output_format or output_writing.format_for_file(output, SqlFormat.table)
     views = dict(_parse_view_definition(text) for text in view_definitions or [])
     traces = trace_reading.read_traces(path, name_part=trace_name)
     output_writing.refuse_overwriting_inputs(output, (one.source for one in traces.values()))
-    answer = ask(_only_trace_or_job(traces), query, views)
-    output_writing.write_output(
-        _query_result_text(answer, query, output_format, max_rows=rows, output=output), to=output
-    )
+    subject = _only_trace_or_job(traces)
+    for trace in traces.values():
+        trace.tables()  # which are no memory of the query
+    with query_process.held_to(limits):
+        answer = ask(subject, query, views)
+        text = _query_result_text(answer, query, output_format, max_rows=rows, output=output)
+    output_writing.write_output(text, to=output)
     trace_reading.report_damaged_traces(traces)
 
 

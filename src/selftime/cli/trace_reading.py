@@ -97,7 +97,7 @@ def _files_with_name_part(files: "TraceFiles", name_part: str, path: str) -> "Tr
 
 def _newest_traces(traces: "dict[str, Trace]", path: str) -> "dict[str, Trace]":
     """Returns {name: newest trace}; for a multi-rank job, the newest trace of each rank."""
-    ordered = _names_from_oldest_to_newest(traces)
+    ordered = names_from_oldest_to_newest(traces)
     taken, said = _newest_of_job(traces, ordered)
     if len(taken) < len(traces):
         print_notice(
@@ -107,7 +107,8 @@ def _newest_traces(traces: "dict[str, Trace]", path: str) -> "dict[str, Trace]":
     return {name: traces[name] for name in taken}
 
 
-def _names_from_oldest_to_newest(traces: "Mapping[str, Trace]") -> list[str]:
+def names_from_oldest_to_newest(traces: "Mapping[str, Trace]") -> list[str]:
+    """Returns the names of traces in the order in which they, or their files, were begun."""
     begins = {name: _begin_time_ns(one) for name, one in traces.items()}
     if None in begins.values():  # a trace has no date: order all by the files' times
         begins = {name: _modification_time_ns(one.source) for name, one in traces.items()}

@@ -6,10 +6,17 @@ from typing import Any, Final
 
 import polars as pl
 
+from selftime.analysis.recorded_cores import (
+    cores_used_by_others,
+    processor_name,
+    recorded_machine,
+    usable_cores,
+)
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED, RecordingNeed
 from selftime.analysis.steps.steady_steps import is_instant_in_windows
 from selftime.compare.amounts_per_step import step_windows
 from selftime.trace import Trace
+from selftime.units import tenths_text
 
 _NAME_BY_SLOWING_RECORDED_DATA: Final[dict[RecordingNeed, str]] = {
     "stacks": "Python stacks",
@@ -29,6 +36,13 @@ _MAX_QUOTED_VALUE_CHARACTERS: Final = 40
 cut."""
 
 
+_MIN_DIFFERENCE_OF_LOAD_CORES: Final = 0.5
+"""Smallest difference of the cores that other programs used, from which the recordings' times are
+hard to compare."""
+_MIN_DIFFERENCE_OF_LOAD_SHARE: Final = 0.1
+"""The same as a share of the cores: half a core of 64 slows nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparability:
     """Properties of a recording, such as devices and versions, that affect its times."""
@@ -43,19 +57,24 @@ class Comparability:
     world_size: int | None
     recorded: tuple[str, ...]
     """Which data that slow the program, such as stacks and shapes, the recording contains."""
+    processor: str | None = None
+    """Name of the CPU; None if it was not recorded."""
+    cores: float | None = None
+    """Number of CPU cores that the process could use; None if it was not recorded."""
 
     @classmethod
     def from_trace(cls, trace: Trace) -> "Comparability":
+        facts = recorded_machine(trace)
         settings = trace.facts.get("settings")
-        threads = settings.get("threads") if isinstance(settings, dict) else None
+        threads = settings.get("threads") if isinstance(settings, dict) else facts.get("threads")
         job = trace.metadata.get("distributedInfo")
         told = job if isinstance(job, dict) else {}
         return cls(
             tuple(sorted(trace.devices["name"].cast(pl.String).drop_nulls().unique().to_list())),
             {
-                key: str(trace.facts[key])
+                key: str(facts[key])
                 for key in _SOFTWARE_NAME_BY_VERSION_KEY
-                if trace.facts.get(key) is not None
+                if facts.get(key) is not None
             },
             _integer_or_none(threads),
             _integer_or_none(told.get("rank")),
@@ -65,6 +84,8 @@ class Comparability:
                 for need in _NAME_BY_SLOWING_RECORDED_DATA
                 if REQUIREMENT_BY_NEED[need].present(trace)
             ),
+            processor_name(trace),
+            usable_cores(trace),
         )
 
 
@@ -84,6 +105,7 @@ def recording_differences(before: Trace, after: Trace) -> tuple[str, ...]:
     sides = Comparability.from_trace(before), Comparability.from_trace(after)
     return (
         *property_differences(*sides),
+        *_notes_on_load(before, after),
         *_notes_on_lack_of_steps(before, after),
         *_notes_on_input_shape_differences(before, after),
     )
@@ -91,9 +113,7 @@ def recording_differences(before: Trace, after: Trace) -> tuple[str, ...]:
 
 def property_differences(before: Comparability, after: Comparability) -> Iterator[str]:
     """Yields one sentence for each property that differs between two recordings."""
-    if before.devices != after.devices:
-        first, second = (one.devices or ("unknown",) for one in (before, after))
-        yield f"the devices differ: {_text_before_after(first, second)}"
+    yield from _machine_differences(before, after)
     for key, called in _SOFTWARE_NAME_BY_VERSION_KEY.items():
         old, new = before.versions.get(key), after.versions.get(key)
         if None not in (old, new) and old != new:
@@ -109,6 +129,31 @@ def property_differences(before: Comparability, after: Comparability) -> Iterato
         if (need in before.recorded) != (need in after.recorded):
             which = "first" if need in before.recorded else "second"
             yield f"only the {which} recording has {called}: recording them slows the host"
+
+
+def _machine_differences(before: Comparability, after: Comparability) -> Iterator[str]:
+    if before.devices != after.devices:
+        first, second = (one.devices or ("unknown",) for one in (before, after))
+        yield f"the devices differ: {_text_before_after(first, second)}"
+    if None not in (before.processor, after.processor) and before.processor != after.processor:
+        yield f"the processors differ: {_text_before_after([before.processor], [after.processor])}"
+    if before.cores is not None and after.cores is not None and before.cores != after.cores:
+        counts = [tenths_text(cores) for cores in (before.cores, after.cores)]
+        yield f"the numbers of cores differ: {_text_before_after(counts[:1], counts[1:])}"
+
+
+def least_difference_of_load(cores: float | None) -> float:
+    """Returns by how many used cores two loads differ at least to change times, on so many."""
+    return max(_MIN_DIFFERENCE_OF_LOAD_CORES, _MIN_DIFFERENCE_OF_LOAD_SHARE * (cores or 0.0))
+
+
+def _notes_on_load(before: Trace, after: Trace) -> Iterator[str]:
+    """Yields a sentence if other programs used the cores more during one of the recordings."""
+    old, new = cores_used_by_others(before), cores_used_by_others(after)
+    least = least_difference_of_load(usable_cores(after))
+    if old is not None and new is not None and abs(new - old) >= least:
+        used = f"{tenths_text(old)} cores before and {tenths_text(new)} cores after"
+        yield f"other programs used {used}"
 
 
 def _notes_on_lack_of_steps(before: Trace, after: Trace) -> Iterator[str]:

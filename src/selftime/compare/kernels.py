@@ -85,11 +85,12 @@ def compared_kernels(before: Trace, after: Trace, by: KernelGrouping = "class") 
 
 def _labelled_device_work(trace: Trace, by: KernelGrouping) -> pl.DataFrame:
     """Returns label, duration (ns) and launch time (ns) of each kernel, collective and copy."""
-    work = with_kernel_classes(device_work(trace))
-    name = pl.col("name").cast(pl.String)
-    kind = pl.col("kind").cast(pl.String)
-    kernel = pl.coalesce("class", pl.lit("other kernels"))
-    what = name if by == "name" else pl.when(kind == "kernel").then(kernel).otherwise(kind)
+    work = device_work(trace).select("name", "kind", "start", "duration", "launched")
+    what = pl.col("name").cast(pl.String)
+    if by == "class":
+        work, kind = with_kernel_classes(work), pl.col("kind").cast(pl.String)
+        kernel = pl.coalesce("class", pl.lit("other kernels"))
+        what = pl.when(kind == "kernel").then(kernel).otherwise(kind)
     return work.select(
         what=what,
         duration=pl.col("duration").fill_null(0),

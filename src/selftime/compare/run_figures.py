@@ -146,9 +146,10 @@ def run_measure(run: Run, name: str) -> RunMeasure | None:
 
 
 def baseline_measures(run: Run) -> Iterator[RunMeasure]:
-    """Yields the measures of a run that a baseline stores: those whose variation is known.
+    """Yields the measures of a run that a baseline stores.
 
-    The wall time and its parts vary from run to run, and one run does not show how much.
+    The wall time is that of a run that came to its end. Its parts are many, and small ones vary
+    most, so none is stored.
     """
     if not run.source:
         return
@@ -159,6 +160,8 @@ def baseline_measures(run: Run) -> Iterator[RunMeasure]:
             found = _measure_of_steps(f"steps.{kind}.{figure.name}_ms", figure, steps)
             if found.figure is not None and found.figure.spread is not None:
                 yield found
+    if run.is_whole:
+        yield RunMeasure("wall_s", "Wall time.", "ns", 1e9, _one(run.wall_ns / 1e9))
     yield RunMeasure(
         "compilations",
         "The number of compilations.",

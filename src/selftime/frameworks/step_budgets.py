@@ -183,7 +183,10 @@ class StepMeasurement:
                 "are allowed"
             )
         else:
-            most = int(MEASURES[limit_name].per_step(trace, all_step_windows(trace)).max())
+            values = MEASURES[limit_name].per_step(trace, all_step_windows(trace))
+            if not values.size:
+                raise BudgetCannotBeJudged(f"the recorded steps do not tell `{limit_name}`")
+            most = int(values.max())
             if most <= limit:
                 return []
             show = bytes_text if limit_name == "peak_bytes" else str

@@ -113,9 +113,12 @@ def trace_files(path: str | os.PathLike[str]) -> TraceFiles:
             of these. A local file of exactly this name takes precedence.
 
     Raises:
-        UnreadableTrace: The address does not answer, or its fsspec package is not installed.
+        UnreadableTrace: The address does not answer, or its fsspec package is not installed; or
+            the path is empty, which Python takes for the working folder.
     """
     path_text = os.fspath(path)
+    if not path_text:
+        raise UnreadableTrace("the path is empty; name a file, or a folder: `.` is this one")
     exists, is_folder = _does_path_exist_and_is_it_folder(path_text)
     if is_folder:
         return _trace_files_in_folder(Path(path_text))

@@ -52,6 +52,7 @@ def _verification_lines(found: Verification) -> Iterator[str]:
     yield f"- Step: {before} before, {after} after ({recorded})"
     interval = time_range_text(step.low_ms * 1e6, step.high_ms * 1e6)
     yield f"- Saved: {milliseconds_text(step.saved_ms)} a step ({interval}, 95 %)"
+    yield from (f"- Of this saving {escape_markdown(limit)}" for limit in found.limits)
     if found.predicted_ms is not None:
         predicted = milliseconds_text(found.predicted_ms)
         yield f"- Predicted by findings that are gone: {predicted} a step"

@@ -22,6 +22,7 @@ from selftime.mcp.actions import Actions
 from selftime.mcp.tool_handlers import ToolHandlers
 from selftime.mcp.tools import TOOL_BY_NAME, AgentTool, call_tool
 from selftime.reports.plain import plain
+from selftime.web.client_presence import is_client_gone
 
 _SERVER_INSTRUCTIONS_FOR_AGENTS: Final = (
     "Recordings of PyTorch programs, and what to change in them. Begin with `list_traces`,"
@@ -76,6 +77,7 @@ async def _serve_tool_requests(handlers: ToolHandlers, actions: Actions | None) 
         _context: Any, request: types.CallToolRequestParams
     ) -> types.CallToolResult:
         async with _told_when_cancelled() as is_cancelled:
+            is_client_gone.set(is_cancelled)  # the thread sees it
             text, is_error = await anyio.to_thread.run_sync(
                 _tool_answer_or_error,
                 handlers,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import polars as pl
@@ -29,6 +29,7 @@ from selftime.trace import Trace
 from selftime.units import Unit
 from selftime.views import View, find_view
 from selftime.web.caches import SharedCache
+from selftime.web.client_presence import is_client_gone
 
 DEFAULT_TABLE_ROWS: Final = 20
 """Default number of rows of a table in an answer."""
@@ -138,9 +139,9 @@ def _tool_call_text(tool: str, **arguments: Any) -> str:
 class ToolHandlers:
     """Answers tool calls in Markdown; each answer has fewer than `MAX_ANSWER_TOKENS` tokens."""
 
-    def __init__(self, library: TraceLibrary) -> None:
+    def __init__(self, library: TraceLibrary, query_limits: QueryLimits | None = None) -> None:
         self.library = library
-        self._queries = LimitedQueries(QueryLimits(rows=_MAX_QUERY_ROWS))
+        self._queries = LimitedQueries(replace(query_limits or QueryLimits(), rows=_MAX_QUERY_ROWS))
         self._advice: SharedCache[tuple[str, str], Advice] = SharedCache(
             _MAX_CACHED_ADVICE, lambda _: 1
         )
@@ -246,7 +247,7 @@ class ToolHandlers:
         path = self.library.path_of(id_or_name)
         request = QueryRequest(path, sql_query, dict(views), uses_cache=False)
         try:
-            result = self._queries.run(request)
+            result = self._queries.run(request, is_client_gone.get() or (lambda: False))
         except QueryError as error:
             raise UsageError(f"the query cannot be answered: {code_span(error.message)}") from error
         shown = result.table[first_row:][: min(max_rows, MAX_TABLE_ROWS)]

@@ -16,13 +16,18 @@ from selftime._version import __version__
 from selftime.compare.check.account_measures import BUDGET_MEASURES
 from selftime.compare.check.limit_checks import RecordingCheck
 from selftime.compare.check.run_checks import ContributingLine, MeasureCheck
-from selftime.compare.run_figures import run_measure
+from selftime.compare.run_differences import MIN_RUNS_TO_ESTIMATE_VARIATION
 from selftime.reports.advice import wording
 from selftime.reports.advice.markdown import code_span, escape_markdown
 from selftime.reports.advice.sarif import artifact_location
+from selftime.reports.history import (
+    change_sentences,
+    history_as_json_data,
+    history_text_blocks,
+)
+from selftime.reports.measures import measure_doc, measure_value_texts
 from selftime.reports.plain import plain
 from selftime.reports.terminal import render_as_text
-from selftime.run import Run
 
 FORMAT: Final = "selftime.check/1"
 """Name and version of the JSON form of a check."""
@@ -45,19 +50,19 @@ def as_text(
 
     Here and below, paths of files below `root` are relative to it.
     """
-    heading = Text(
-        f"{_CHECK_STATE_SENTENCES[check.state]}: {_measures_by_state_text(check)}", style="bold"
-    )
+    heading = Text(headline(check), style="bold")
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_row("", "measure", "now", "limit", "", style="dim")
     for result in check.checked:
         table.add_row(
             result.state,
             result.measure,
-            *_measure_value_and_limit_texts(result),
+            *value_and_limit_texts(result),
             result.against,
         )
-    parts: list[Text | Table] = [heading, Text(), table]
+    parts: list[Text | Table] = [heading]
+    if check.checked:
+        parts += [Text(), table]
     for result in check.checked:
         if result.why:
             parts.append(
@@ -65,28 +70,49 @@ def as_text(
             )
         if result.lines:
             parts.append(Text(f"\n{result.measure} is spent most on"))
-            parts += [
-                Text(f"  {_contributing_source_line_text(line, root)}") for line in result.lines
-            ]
+            parts += [Text(f"  {contributing_line_text(line, root)}") for line in result.lines]
+    if check.history is not None:
+        parts += history_text_blocks(check.history, width)
     page = render_as_text(*parts, width=width, colour=colour)
-    notes = (fill(f"- {plain(note)}", width, subsequent_indent="  ") for note in check.notes)
-    return page + (
-        "\nDIFFERENCES BETWEEN THE RECORDINGS\n" + "\n".join(notes) + "\n" if check.notes else ""
+    notes = [fill(f"- {plain(note)}", width, subsequent_indent="  ") for note in check.notes]
+    if notes:
+        page += "\nNOTES\n" + "\n".join(notes) + "\n"
+    left_out = times_left_out_sentence(check)
+    return page + (f"\n{fill(left_out, width)}\n" if left_out else "")
+
+
+def times_left_out_sentence(check: RecordingCheck) -> str:
+    """Returns a sentence on times of the baseline that were not compared; empty without any."""
+    if not check.times_left_out:
+        return ""
+    return (
+        f"Counts decide. Not judged as times depend on the machine and its load: "
+        f"{', '.join(check.times_left_out)}; `--times` judges them by a baseline of "
+        f"{MIN_RUNS_TO_ESTIMATE_VARIATION} runs or more."
     )
+
+
+def headline(check: RecordingCheck) -> str:
+    """Returns the result of a check, and how many measures there are of each state."""
+    return f"{_CHECK_STATE_SENTENCES[check.state]}: {_measures_by_state_text(check)}"
 
 
 def _measures_by_state_text(check: RecordingCheck) -> str:
     """Returns as text how many measures are within their limit, over it, and unknown."""
     states = [result.state for result in check.checked]
+    if not states and check.history is not None:
+        is_new = check.history.has_new_regression
+        return f"these runs show {'a' if is_new else 'no'} change for the worse that is new"
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states))]
     return ", ".join(counts) if counts else "nothing was checked against a limit"
 
 
-def _measure_value_and_limit_texts(result: MeasureCheck) -> tuple[str, str]:
-    """Returns two texts: a measure's value with the interval of its change, and its limit."""
-    value, limit = (
-        _measure_value_text(result.measure, value) for value in (result.now, result.limit)
-    )
+def value_and_limit_texts(result: MeasureCheck) -> tuple[str, str]:
+    """Returns two texts: a measure's value with the interval of its change, and its limit.
+
+    They have as many digits as tell them apart.
+    """
+    value, limit = measure_value_texts(result.measure, result.now, result.limit)
     if (
         result.against == "baseline"
         and result.low is not None
@@ -102,27 +128,7 @@ def _signed_share_text(share: float) -> str:
     return f"{'+' if share > 0 else ''}{units.share_text(share)}"
 
 
-def _measure_value_text(measure: str, value: float | None) -> str:
-    """Returns the value of a measure as text in the measure's unit."""
-    if value is None:
-        return "unknown"
-    of_run = run_measure(Run(), measure)
-    if of_run is not None:
-        if of_run.unit == "ns":
-            return units.time_text(value * of_run.ns_per_unit)
-        return units.value_text(round(value), of_run.unit)
-    if not BUDGET_MEASURES[measure].is_exact:
-        return units.time_text(value * 1e6)
-    return units.value_text(round(value), BUDGET_MEASURES[measure].unit)
-
-
-def _measure_doc(measure: str) -> str:
-    """Returns what a measure of a step or of the run is, as a sentence."""
-    of_run = run_measure(Run(), measure)
-    return BUDGET_MEASURES[measure].doc if of_run is None else of_run.doc
-
-
-def _contributing_source_line_text(line: ContributingLine, root: str | None) -> str:
+def contributing_line_text(line: ContributingLine, root: str | None) -> str:
     """Returns `file:line` of a source line, and its function."""
     location = wording.file_and_line_text(line.file, line.line_number, root)
     return f"{location} in {plain(line.function)}" if line.function else location
@@ -132,6 +138,10 @@ def as_json(check: RecordingCheck) -> str:
     """Returns a check as JSON in the format `selftime.check/1` (docs/formats.md)."""
     header = {"format": FORMAT, "state": check.state, "status": check.exit_status}
     fields = asdict(check)
+    if check.history is None:
+        del fields["history"]
+    else:
+        fields["history"] = history_as_json_data(check.history)
     for measure in fields["checked"]:
         measure["lines"] = [_contributing_line_as_json(line) for line in measure["lines"]]
     return json.dumps({**header, **fields}, allow_nan=False) + "\n"
@@ -145,9 +155,10 @@ def _contributing_line_as_json(fields: Mapping[str, Any]) -> dict[str, Any]:
 def as_markdown(check: RecordingCheck, *, root: str | None = None) -> str:
     """Returns a check as Markdown for a pull request: the result, and one row per measure."""
     lines = [f"**{_CHECK_STATE_SENTENCES[check.state]}**: {_measures_by_state_text(check)}", ""]
-    lines += ["| | measure | now | limit | against |", "|---|---|---|---|---|"]
+    if check.checked:
+        lines += ["| | measure | now | limit | against |", "|---|---|---|---|---|"]
     for result in check.checked:
-        value, limit = _measure_value_and_limit_texts(result)
+        value, limit = value_and_limit_texts(result)
         lines.append(
             f"| {result.state} | `{result.measure}` | {value} | {limit} | {result.against} |"
         )
@@ -159,12 +170,14 @@ def as_markdown(check: RecordingCheck, *, root: str | None = None) -> str:
             ]
         if result.lines:
             lines += ["", f"`{result.measure}` is spent most on", ""]
-            lines += [
-                f"- {code_span(_contributing_source_line_text(line, root))}"
-                for line in result.lines
-            ]
+            lines += [f"- {code_span(contributing_line_text(line, root))}" for line in result.lines]
     lines += [""] if check.notes else []
     lines += [f"- {escape_markdown(note)}" for note in check.notes]
+    left_out = times_left_out_sentence(check)
+    lines += ["", escape_markdown(left_out)] if left_out else []
+    if check.history is not None:
+        lines += ["", "Since the history began:", ""]
+        lines += [f"- {escape_markdown(one)}" for one in change_sentences(check.history)]
     return "\n".join(lines) + "\n"
 
 
@@ -195,7 +208,7 @@ def as_sarif(check: RecordingCheck, *, root: str | None = None) -> str:
         for result, artifact, line in results_with_place
         if artifact is not None
     ]
-    rules = [{"id": name, "shortDescription": {"text": _measure_doc(name)}} for name in measures]
+    rules = [{"id": name, "shortDescription": {"text": measure_doc(name)}} for name in measures]
     driver = {"name": "selftime", "version": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
@@ -210,7 +223,7 @@ def as_sarif(check: RecordingCheck, *, root: str | None = None) -> str:
 
 def _exceeded_limit_sentence(result: MeasureCheck) -> str:
     """Returns a sentence that says which limit a measure exceeds."""
-    value, limit = _measure_value_and_limit_texts(result)
+    value, limit = value_and_limit_texts(result)
     each = " a step" if result.measure in BUDGET_MEASURES else ""
     return f"{result.measure}: {value}{each}, above the {result.against} of {limit}"
 
@@ -235,7 +248,7 @@ def as_junit(check: RecordingCheck, *, root: str | None = None) -> str:
             name=name,
         )
         if result.state == "over":
-            locations = "\n".join(_contributing_source_line_text(at, root) for at in result.lines)
+            locations = "\n".join(contributing_line_text(at, root) for at in result.lines)
             ET.SubElement(
                 case, "failure", message=_exceeded_limit_sentence(result)
             ).text = _without_control_characters(locations)

@@ -57,6 +57,8 @@ def _verification_text_blocks(
     yield Text(f"Predicted  {_predicted_saving_text(verification)}")
     if verification.repaired is not None:
         yield from _repaired_finding_lines(verification.repaired, root)
+    for limit in verification.limits:
+        yield Text(f"\nOf this saving {limit}.")
     if verification.results is not None:
         yield from _result_lines(verification.results, is_gone=bool(verification.gone))
     if verification.notes:

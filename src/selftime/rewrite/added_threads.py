@@ -183,15 +183,35 @@ class _InnermostSliceTree:
 
 
 class AddedThreads:
-    """Threads added to a trace for slices that partly overlap other slices of their own thread."""
+    """Threads added to a trace for slices that partly overlap other slices of their own thread.
 
-    def __init__(self, trace: Trace, is_kept: Flags, starts: Ints, ends: Ints) -> None:
+    In JSON (`for_json`) others move, too, since Perfetto would show them in the wrong place or drop
+    others: slices without length where a longer one begins at the same time, which it takes for its
+    caller; slices without an end, in which it puts all that follow; and all slices of threads whose
+    id it takes for another thread's.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        is_kept: Flags,
+        starts: Ints,
+        ends: Ints,
+        *,
+        for_json: bool = False,
+    ) -> None:
         tracks = trace.tracks
         thread = tracks["thread"].gather(trace.slices["track"]).to_numpy().astype(np.int64)
         at = np.flatnonzero(is_kept)
         self.lane = np.zeros(is_kept.size, np.int64)
         marks = trace.slices["category"].is_in(_ANNOTATION_CATEGORIES.implode()).to_numpy()
         self.lane[at] = _assign_lanes_with_few_moves(thread[at], starts[at], ends[at], marks[at])
+        self._renamed = _threads_with_other_ids(tracks) if for_json else frozenset[int]()
+        if for_json:
+            _move_empty_slices(self.lane, at, thread[at], starts[at], ends[at])
+            endless = at[trace.slices["duration"].is_null().to_numpy()[at]]
+            _move_to_new_lane(self.lane, thread, endless)
+            self.lane[np.isin(thread, list(self._renamed))] += 1
         pairs = np.unique(np.stack([thread, self.lane], 1)[self.lane > 0], axis=0).tolist()
         self._thread = thread
         self._keys: dict[int, ThreadKey] = dict(
@@ -212,6 +232,23 @@ class AddedThreads:
         """Returns the thread id of the added thread that the slice was moved to."""
         return self._tid[int(self._thread[slice_index]), int(self.lane[slice_index])]
 
+    def added_thread_by_start(
+        self, is_kept: Flags, starts: Ints
+    ) -> dict[tuple[ThreadKey, int], int]:
+        """Maps the (thread, start) of moved slices to their added thread, for events at that time.
+
+        Where a slice that was not moved begins at the same time, the events are taken for its own.
+        """
+        kept = np.flatnonzero(is_kept)
+        where = list(zip(self._thread[kept].tolist(), starts[kept].tolist(), strict=True))
+        lanes = self.lane[kept].tolist()
+        unmoved = {place for place, lane in zip(where, lanes, strict=True) if not lane}
+        return {
+            (self._keys[thread], start): self._tid[thread, lane]
+            for (thread, start), lane in zip(where, lanes, strict=True)
+            if lane and (thread, start) not in unmoved
+        }
+
     def note_thread_label(
         self, thread_key: ThreadKey, event_name: object, event_json: bytes
     ) -> None:
@@ -230,7 +267,8 @@ class AddedThreads:
             name = str(_event_arguments_or_empty(known).get("name") or f"thread {key[1]}").strip()
             common = {"pid": known.get("pid", number_if_integer(key[0])), "tid": tid, "ts": 0}
             first = {"name": "thread_name", "ph": "M", **common}
-            yield {**first, "args": {"name": f"{name} ({lane + 1})"}}
+            number = lane if where in self._renamed else lane + 1
+            yield {**first, "args": {"name": name if number == 1 else f"{name} ({number})"}}
             order = self._labels.get((key, "thread_sort_index"))
             if order is not None:
                 yield {
@@ -271,6 +309,46 @@ def _assign_lanes_with_few_moves(
         if np.count_nonzero(first) + own.size < np.count_nonzero(found[thread == where]):
             found[others], found[own] = first, second
     return found
+
+
+def _move_empty_slices(lane: Ints, at: Ints, thread: Ints, start: Ints, end: Ints) -> None:
+    """Moves empty slices before a longer one of their row and time to a new row, in place.
+
+    `lane` is of each slice of the trace; `thread`, `start`, `end` are of the slices `at` alone.
+    """
+    order = np.lexsort((np.arange(at.size), start, lane[at], thread))
+    key = np.stack([thread[order], lane[at][order], start[order]])
+    is_first = np.append(True, (key[:, 1:] != key[:, :-1]).any(axis=0))[: order.size]
+    group = np.cumsum(is_first) - 1
+    is_long = (end > start)[order]
+    places = np.arange(order.size)
+    last_long = np.full(group[-1] + 1 if group.size else 0, -1)
+    np.maximum.at(last_long, group[is_long], places[is_long])
+    all_threads = np.zeros(lane.size, np.int64)
+    all_threads[at] = thread
+    _move_to_new_lane(lane, all_threads, at[order[~is_long & (places < last_long[group])]])
+
+
+def _move_to_new_lane(lane: Ints, thread: Ints, chosen: Ints) -> None:
+    """Moves the chosen slices of each thread to a new row of it, in place."""
+    for where in np.unique(thread[chosen]).tolist():
+        last = int(lane[thread == where].max())
+        lane[chosen[thread[chosen] == where]] = last + 1
+
+
+def _threads_with_other_ids(tracks: pl.DataFrame) -> frozenset[int]:
+    """Returns the threads with an integer for an id that Perfetto takes for another thread's.
+
+    It holds ids in 32 bits, and takes the thread 0 of a process for its main thread.
+    """
+    main_threads = {*tracks.filter(pl.col("process") == pl.col("tid"))["process"]}
+    found = set[int]()
+    for thread, process, text in tracks.select("thread", "process", "tid").iter_rows():
+        tid = number_if_integer(text)
+        is_zero_beside_main = tid == 0 and process != "0" and process in main_threads
+        if isinstance(tid, int) and (not 0 <= tid < 1 << 32 or is_zero_beside_main):
+            found.add(thread)
+    return frozenset(found)
 
 
 def _event_arguments_or_empty(event: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Copies a trace file's text, with only the events of a selected part of the trace.
 
-Events are written unchanged, except for those that were clipped, and those that cross others of
-their thread: these move to extra threads, named `stream 7 (2)`, and the key `selftime_tracks`
-records their original thread, so that reading moves them back.
+Events are written unchanged, except for times, which count from the begin of the day (see
+`event_times`), events that were clipped, and those that cross others of their thread: these move to
+extra threads, named `stream 7 (2)`, and the key `selftime_tracks` records their original thread, so
+that reading moves them back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,16 @@ from selftime.ingest.text.event_positions import (
 )
 from selftime.ingest.text.trace_text_stream import TraceTextReceiver, split_into_events
 from selftime.rewrite.added_threads import AddedThreads, number_if_integer
-from selftime.rewrite.event_times import TraceFileClock, event_with_values
+from selftime.rewrite.event_times import (
+    ADDED_BASE_TIME_JSON,
+    ADDED_BASE_TIME_KEY,
+    BASE_TIME_KEY,
+    TraceFileClock,
+    base_time_of_written_file,
+    event_with_values,
+    is_shown_short,
+    microseconds_json,
+)
 from selftime.rewrite.trace_part import TracePart
 
 FLOW_EVENT_PHASES: Final = "stf"
@@ -63,12 +73,17 @@ class EventCutter:
         self.target, self.trace_positions, self.part = target, trace_positions, part
         self.count = 0
         """Number of events that were written."""
-        self._threads = AddedThreads(trace_positions.trace, part.kept, part.start, part.end)
+        self._threads = AddedThreads(
+            trace_positions.trace, part.kept, part.start, part.end, for_json=True
+        )
         self._arrows = FlowArrowBuffer()
         self._begun: dict[tuple[str, str], list[bool]] = {}
-        self._clock = TraceFileClock(trace_positions.time_origin_ns)
+        trace = trace_positions.trace
+        self._clock = TraceFileClock(trace_positions.time_origin_ns, trace.origin)
+        self._base_time_json: bytes | None = None
         self._mask = 0
         self._starts = _starts_of_kept_slices(part)
+        self._thread_of_moved_arrow = self._threads.added_thread_by_start(part.kept, part.start)
         self._ids = _external_ids_of_kept_operators(trace_positions, part)
         self._original_threads = original_thread_by_added_thread(trace_positions.trace.metadata)
 
@@ -82,6 +97,9 @@ class EventCutter:
         if (
             name == _ADDED_THREADS_KEY and self._original_threads
         ):  # replaced by the threads added now
+            return
+        if name == BASE_TIME_KEY:
+            self._base_time_json = value
             return
         if name == _SELFTIME_FACTS_KEY:
             value = _keep_facts_of_operators(value, self._ids)
@@ -98,16 +116,19 @@ class EventCutter:
         times = self._clock.event_times(fields, at, part.written[slices], part.is_timed[slices])
         wanted = np.zeros(times.size, bool)
         wanted[at] = part.kept[slices]
-        changed = (part.clipped[slices] | (self._threads.lane[slices] > 0)) & wanted[at]
-        for where, number in zip(at[changed].tolist(), slices[changed].tolist(), strict=True):
+        kept = wanted[at]
+        for where, number in zip(at[kept].tolist(), slices[kept].tolist(), strict=True):
             values = self._changed_values_of_event(number, fields, where)
-            texts[where] = msgspec.Raw(event_with_values(bytes(texts[where]), values))
+            if values:
+                texts[where] = msgspec.Raw(event_with_values(bytes(texts[where]), values))
         for where in np.flatnonzero(~fields.is_complete).tolist():
             is_label = away[where] and fields.phase[where] == "M"
-            kept = not is_label and self._is_non_slice_event_kept(
+            wanted[where] = not is_label and self._is_non_slice_event_kept(
                 fields, where, int(times[where]), texts[where]
             )
-            wanted[where] = kept
+            values = self._changed_values_of_other_event(fields, where, int(times[where]))
+            if wanted[where] and values:
+                texts[where] = msgspec.Raw(event_with_values(bytes(texts[where]), values))
         arrows = [
             where
             for where in np.flatnonzero(wanted).tolist()
@@ -144,8 +165,15 @@ class EventCutter:
             self.count += len(texts)
             self.target.receive_events(_EVENT_SEPARATOR.join(texts), len(texts))
 
-    def write_thread_labels(self) -> None:
-        """Writes events and a top-level key with names and origins of the added threads."""
+    def write_end(self) -> None:
+        """Writes what is known at the end: the added threads, and from when the times count."""
+        origin = self.trace_positions.trace.origin
+        if origin is not None and self._clock.writes_base_time:
+            if self._base_time_json is None:
+                self.target.receive_key(ADDED_BASE_TIME_KEY, ADDED_BASE_TIME_JSON)
+            self.target.receive_key(BASE_TIME_KEY, b"%d" % base_time_of_written_file(origin))
+        elif self._base_time_json is not None:
+            self.target.receive_key(BASE_TIME_KEY, self._base_time_json)
         labels = self._threads.thread_label_events()
         if labels:
             self._write_event_texts(labels)
@@ -156,6 +184,12 @@ class EventCutter:
     ) -> dict[str, Any]:
         """Returns the fields to replace in an event: time, duration and thread id, as needed."""
         values: dict[str, Any] = {}
+        moved = self._clock.rebased_time(fields, event_index)
+        if moved is not None:
+            values["ts"] = moved
+            length = int(self.part.end[slice_index]) - int(self.part.start[slice_index])
+            if self.part.is_timed[slice_index] and is_shown_short(length):
+                values["dur"] = microseconds_json(length)
         if self.part.clipped[slice_index]:
             start, end = int(self.part.start[slice_index]), int(self.part.end[slice_index])
             values["ts"] = self._clock.time_json(
@@ -165,6 +199,22 @@ class EventCutter:
             values["dur"] = self._clock.duration_json(end - start, is_integer=is_integer)
         if self._threads.lane[slice_index]:
             values["tid"] = self._threads.added_thread_number(slice_index)
+        return values
+
+    def _changed_values_of_other_event(
+        self, fields: IdentifyingEventFields, event_index: int, time_ns: int
+    ) -> dict[str, Any]:
+        """Returns the fields to replace in an event that is no slice: its time, an arrow's thread.
+
+        An arrow goes with the slice at which it begins or ends.
+        """
+        if fields.phase[event_index] == "M":
+            return {}
+        time = self._clock.rebased_time(fields, event_index)
+        values: dict[str, Any] = {} if time is None else {"ts": time}
+        if fields.phase[event_index] in FLOW_EVENT_PHASES:
+            thread = self._thread_of_moved_arrow.get((fields.thread[event_index], time_ns))
+            values |= {} if thread is None else {"tid": thread}
         return values
 
     def _is_non_slice_event_kept(

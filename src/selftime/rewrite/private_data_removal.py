@@ -8,7 +8,7 @@ and hidden everywhere in the second.
 
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
@@ -19,7 +19,9 @@ from msgspec import Raw
 from selftime import names
 from selftime.ingest.text.json_strings import distinct_json_strings, json_string_replacer
 from selftime.ingest.text.trace_text_stream import TraceTextReceiver
+from selftime.names import is_private_key, public_names
 from selftime.names.private_data import Match, Pattern
+from selftime.rewrite.user_names import UserNames
 
 _REPLACEMENT_PREFIX_BY_PRIVATE_KIND: Final = {"folder": "dir", "function": "fn"}
 _FACTS_KEY: Final = "selftime"
@@ -27,6 +29,9 @@ _FACTS_KEY: Final = "selftime"
 _CELL_TEXT: Final = "text of a notebook's cell"
 """Kind of private text that is removed whole; no word stands for it."""
 _HASH_DIGITS_IN_REPLACEMENT: Final = 8
+_KEYS_OF_NAMES: Final = frozenset({"name", "labels", "cat"})
+"""Keys of events with names of what is recorded."""
+_KEYS_OF_IDS: Final = frozenset({"pid", "tid"})
 _JSON_VALUE_DECODER: Final = msgspec.json.Decoder(Any, float_hook=lambda text: Raw(text.encode()))
 _WORDS_IN_KEYS_OF_DEVICE_IDENTITIES: Final = ("pci", "serial", "uuid")
 
@@ -37,6 +42,8 @@ class PrivateWordCollector:
 
     found: dict[str, str] = field(default_factory=dict)
     """Maps each collected name to its kind, `user` or `host`."""
+    user_names: UserNames | None = None
+    """Collects the names that the user gave to events, if they are to be hidden."""
 
     def receive_key(self, name: str, value: bytes) -> None:
         """Collects the names of users and hosts from a top-level key and its JSON value."""
@@ -45,6 +52,8 @@ class PrivateWordCollector:
     def receive_events(self, text: bytes, _count: int) -> None:
         """Collects the names of users and hosts from the JSON text of events."""
         self._collect_from_json(text)
+        if self.user_names is not None:
+            self.user_names.receive_events(text)
 
     def _collect_from_json(self, text: bytes) -> None:
         for key, string in distinct_json_strings(text):
@@ -92,7 +101,7 @@ class Redactor:
         hidden: Returns the replacement of each private text.
         words: Users and hosts, with their kind.
         replace: Patterns of further private texts.
-        hides_names: Whether names of the user's own files and functions are private.
+        hides_names: Whether all names that the user gave are private.
     """
 
     def __init__(
@@ -108,7 +117,10 @@ class Redactor:
         self._kinds = {word.lower(): kind for word, kind in words.found.items()}
         self._word = names.pattern_of_words(words.found)
         self._replace, self._hides_names = replace, hides_names
-        self._redact_json = json_string_replacer(self._redacted_text)
+        user_names = words.user_names or UserNames()
+        self._names = user_names.private
+        self._categories = dict.fromkeys(user_names.private_categories, "category")
+        self._redact_json = json_string_replacer(self._redacted_event_text)
 
     def receive_events(self, text: bytes, count: int) -> None:
         """Writes the given JSON events with private data replaced."""
@@ -116,13 +128,13 @@ class Redactor:
 
     def receive_key(self, name: str, value: bytes) -> None:
         """Writes a top-level key with the private data in its JSON value replaced."""
+        is_added = self._hides_names and name not in public_names.FILE_KEYS
         decoded = _JSON_VALUE_DECODER.decode(value)
         if name == _FACTS_KEY:
             decoded = self._without_text_of_cells(decoded)
-        changed = self._redacted_json_value(name, decoded, is_private=False)
-        self._required_target().receive_key(
-            self._redacted_text("", name), msgspec.json.encode(changed)
-        )
+        changed = self._redacted_json_value(name, decoded, is_private=is_added)
+        written = self.hidden("key", name) if is_added else self._redacted_text("", name)
+        self._required_target().receive_key(written, msgspec.json.encode(changed))
 
     def _without_text_of_cells(self, facts: Any) -> Any:
         """Returns the recorder's facts without the source text of a notebook's cells."""
@@ -142,7 +154,7 @@ class Redactor:
         is_private = is_private or names.is_private_key(key)
         if isinstance(value, dict):
             return {
-                self._redacted_text("", name): self._redacted_json_value(
+                self._redacted_key(name, is_private=is_private): self._redacted_json_value(
                     name, one, is_private=is_private
                 )
                 for name, one in value.items()
@@ -160,13 +172,55 @@ class Redactor:
         """Returns the replacement of a private text or number; returns other values unchanged."""
         if isinstance(value, str):
             if is_private and not names.is_harmless_value(value):
-                return self.hidden(key.lower(), value)
-            return self._redacted_text(key, value)
+                return self.hidden(key.lower() if is_private_key(key) else "text", value)
+            fact = self._redacted_fact(key, value) if self._hides_names else None
+            return self._redacted_text(key, value) if fact is None else fact
         if type(value) is int and any(
             word in key.lower() for word in _WORDS_IN_KEYS_OF_DEVICE_IDENTITIES
         ):
             return 0
         return value
+
+    def _redacted_key(self, name: str, *, is_private: bool) -> str:
+        """Returns a key within a value; one within what the user added is hidden with its value."""
+        is_added = self._hides_names and is_private and not names.is_harmless_value(name)
+        return self.hidden("key", name) if is_added else self._redacted_text("", name)
+
+    def _redacted_event_text(self, key: str, text: str) -> str:
+        """Returns a string of an event, or one of its keys (`key` is empty), without private parts.
+
+        If names are hidden, keys and texts of arguments that no recorder writes are, too.
+        """
+        if not self._hides_names or names.is_harmless_value(text):
+            return self._redacted_text(key, text)
+        kind = self._names.get(text) if key != "cat" else self._categories.get(text)
+        if kind is not None and key in _KEYS_OF_NAMES:
+            what, before, private, after = public_names.private_part(text)
+            return before + self.hidden(kind if what == "name" else what, private) + after
+        is_added = (
+            key not in public_names.EVENT_KEYS if key else text not in public_names.EVENT_KEYS
+        )
+        if is_added:
+            return self.hidden("text" if key else "key", text)
+        if key in _KEYS_OF_IDS and not public_names.is_public_label(text):
+            return self.hidden("label", text)
+        if key and key not in public_names.TEXT_KEYS | _KEYS_OF_IDS and not is_private_key(key):
+            return self.hidden("text", text)
+        return self._redacted_text(key, text)
+
+    def redacted_names(self, texts: Iterable[str]) -> list[str]:
+        """Returns texts as they stand in the redacted file, sorted."""
+        return sorted({self._redacted_event_text("name", text) for text in texts})
+
+    def _redacted_fact(self, key: str, text: str) -> str | None:
+        """Returns a name or file in selftime's facts without what is private; None if no such."""
+        if key in public_names.FACT_KEYS_OF_FILES:
+            frame = names.redact_text("", f"{text}(1): f", self.hidden, hides_names=True)
+            return frame.rpartition("(1): ")[0]
+        kind = public_names.FACT_KEYS_OF_NAMES.get(key)
+        if kind is None or public_names.is_public_class(text):
+            return None
+        return self.hidden(kind, text)
 
     def _redacted_text(self, key: str, text: str) -> str:
         for pattern in self._replace:

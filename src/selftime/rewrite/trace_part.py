@@ -85,7 +85,8 @@ def span_of_time(trace: Trace, begin: int | None, end: int | None) -> HostTimeSp
         UsageError: It is empty, or beyond the trace.
     """
     ends = trace.slices["start"] + trace.slices["duration"].fill_null(0)
-    last = int(ends.max() or 0) + 1  # type: ignore[arg-type]  # integers
+    moments = [table["time"].max() for table in (trace.instants, trace.memory, trace.counters)]
+    last = max(int(time or 0) for time in (ends.max(), *moments)) + 1  # type: ignore[arg-type]  # integers
     low, high = begin or 0, last if end is None else end
     if low >= last:
         raise UsageError(

@@ -4,18 +4,16 @@ The process is killed if the query takes too long or is cancelled. Where it need
 it may, the system refuses that to the process, which ends. The caller survives both, and says so.
 """
 
-import subprocess
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
-from os import cpu_count
+from math import inf
+from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore, Lock, Thread
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -24,8 +22,7 @@ from selftime.ingest.process_pipes import receive_value, send_value, start_pytho
 from selftime.sql import QueryError
 from selftime.sql.query_limits import QueryLimits
 from selftime.sql.query_tokens import require_read_only_query
-from selftime.sql.query_worker import EncodedResult, FailedQuery, QueryRequest
-from selftime.units import bytes_text
+from selftime.sql.query_worker import EncodedResult, FailedQuery, QueryRequest, TraceIsRead
 
 __all__ = ["LimitedQueries", "QueryLimits", "QueryRequest", "QueryResult", "StoppedQuery"]
 
@@ -36,7 +33,6 @@ _MAX_WAIT_FOR_OTHER_QUERIES_S: Final = 3.0
 """Time in s for which a query waits until one of the others has ended."""
 _SECONDS_BETWEEN_LOOKS: Final = 0.05
 """Time in s between looks whether a query is cancelled."""
-_BYTES_PER_GIB: Final = 1 << 30
 
 
 class StoppedQuery(SelftimeError):  # noqa: N818 - names what there is in place of a result
@@ -52,20 +48,20 @@ class QueryResult:
 
 
 class LimitedQueries:
-    """Executes queries in processes of their own; one process waits for the next query."""
+    """Executes queries in processes of their own, which wait for the next query with the trace."""
 
     def __init__(self, limits: QueryLimits | None = None) -> None:
         self.limits = limits or QueryLimits()
         self._lock = Lock()
         self._free = BoundedSemaphore(_MAX_QUERIES_AT_A_TIME)
-        self._waiting: list[subprocess.Popen[bytes]] = []
-        weakref.finalize(self, _end_processes, self._waiting)
+        self._waiting: list[_Worker] = []
+        weakref.finalize(self, _end_workers, self._waiting)
 
     def prepare(self) -> None:
         """Starts the process of the next query, if none waits for it."""
         with self._lock:
             if not self._waiting:
-                self._waiting.append(_start_worker())
+                self._waiting.append(_Worker(self.limits.threads))
 
     def run(
         self,
@@ -83,23 +79,22 @@ class LimitedQueries:
         """
         require_read_only_query(request.text)
         limits = self.limits if rows is None else replace(self.limits, rows=rows)
-        deadline = monotonic() + self.limits.seconds
-        with self._turn(is_cancelled), self._worker() as worker:
-            answer = _receive_in_thread(worker, (request, limits))
+        with self._turn(is_cancelled), self._worker(request.path) as worker:
+            worker.ask(request, limits)
+            deadline = inf  # reading a trace takes what its size takes
             while True:
-                try:
-                    return _decoded(answer.result(_SECONDS_BETWEEN_LOOKS))
-                except NotYet:
-                    pass
-                except (EOFError, OSError):
-                    raise self._memory_or_fault(worker.wait()) from None
+                said = worker.next_message(_SECONDS_BETWEEN_LOOKS)
+                if isinstance(said, TraceIsRead):
+                    deadline = monotonic() + limits.seconds
+                elif isinstance(said, EncodedResult | FailedQuery):
+                    worker.is_usable = not said.is_last
+                    return _decoded(said)
+                elif isinstance(said, BaseException):
+                    raise self._memory_or_fault(worker.process.wait()) from said
                 if is_cancelled():
                     raise StoppedQuery("the query was cancelled")
                 if monotonic() > deadline:
-                    raise StoppedQuery(
-                        f"the query was stopped after {self.limits.seconds:g} s; ask for less, or "
-                        "allow it more time"
-                    )
+                    raise StoppedQuery(limits.time_sentence)
 
     @contextmanager
     def _turn(self, is_cancelled: Callable[[], bool]) -> Iterator[None]:
@@ -119,69 +114,97 @@ class LimitedQueries:
             self._free.release()
 
     @contextmanager
-    def _worker(self) -> Iterator["subprocess.Popen[bytes]"]:
-        """Hands out a process for one query, and ends it; another one then waits for the next."""
+    def _worker(self, path: str) -> Iterator["_Worker"]:
+        """Hands out a process for one query, if there is one the one that has read the trace.
+
+        A process that did not answer is ended; another one then waits for the next query.
+        """
         with self._lock:
-            worker = self._waiting.pop() if self._waiting else _start_worker()
+            _end_workers(self._waiting, lambda one: one.process.poll() is not None)
+            self._waiting.sort(key=lambda one: one.path == path)
+            worker = self._waiting.pop() if self._waiting else _Worker(self.limits.threads)
+        worker.is_usable = False
         try:
             yield worker
         finally:
-            _end_processes([worker])
-            self.prepare()
+            if worker.is_usable:
+                with self._lock:
+                    self._waiting.append(worker)
+            else:
+                _end_workers([worker])
+                self.prepare()
 
     def _memory_or_fault(self, status: int) -> StoppedQuery:
         """Returns the error for a process that ended without an answer."""
         import signal  # noqa: PLC0415 - asked rarely
 
-        out_of_memory = {-getattr(signal, name, 0) for name in ("SIGABRT", "SIGKILL")} - {0}
-        if status in out_of_memory:
-            limit = bytes_text(self.limits.memory_bytes)
+        if status == -getattr(signal, "SIGABRT", 0):
+            return StoppedQuery(self.limits.memory_sentence)
+        if status == -getattr(signal, "SIGKILL", 0):
             return StoppedQuery(
-                f"the query was stopped, as it needs more memory than {limit}; ask for less, "
-                "or allow it more memory"
+                "the system ended the process of the query, as a rule because memory was short; "
+                "ask for less"
             )
         return StoppedQuery(f"the process of the query ended (status {status}); ask for less")
 
 
-def _start_worker() -> "subprocess.Popen[bytes]":
-    """Starts a process that waits for one query; it computes on half of the cores."""
-    threads = max(1, (cpu_count() or 1) // 2)
-    return start_python_process(_WORKER_MODULE, {"POLARS_MAX_THREADS": str(threads)})
+class _Worker:
+    """A process that answers queries one after the other, and the trace that it has read."""
+
+    def __init__(self, threads: int) -> None:
+        self.process = start_python_process(_WORKER_MODULE, {"POLARS_MAX_THREADS": str(threads)})
+        self.path = ""
+        """The path that the last query was about."""
+        self.is_usable = False
+        """Whether the last query was answered, and the process can answer the next one."""
+        self._messages: SimpleQueue[object] = SimpleQueue()
+
+    def ask(self, request: QueryRequest, limits: QueryLimits) -> None:
+        """Sends a query in a thread, which receives what the process says to it."""
+        self.path = request.path
+        Thread(
+            target=self._exchange, args=(request, limits), daemon=True, name="selftime-sql"
+        ).start()
+
+    def next_message(self, timeout: float) -> object:
+        """Returns what the process said next, the error if it ended; None if nothing in time."""
+        try:
+            return self._messages.get(timeout=timeout)
+        except Empty:
+            return None
+
+    def _exchange(self, *question: object) -> None:
+        try:
+            assert self.process.stdin is not None  # noqa: S101 - opened as a pipe
+            assert self.process.stdout is not None  # noqa: S101 - likewise
+            send_value(self.process.stdin, question)
+            said: object = TraceIsRead()
+            while isinstance(said, TraceIsRead):
+                said = receive_value(self.process.stdout)
+                self._messages.put(said)
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is awaited
+            self._messages.put(error)
 
 
-def _end_processes(processes: "list[subprocess.Popen[bytes]]") -> None:
+def _end_workers(
+    workers: list[_Worker], is_chosen: Callable[[_Worker], bool] = lambda _: True
+) -> None:
     """Kills processes, and closes their pipes; what was said to them is lost."""
-    for process in processes:
+    for worker in [one for one in workers if is_chosen(one)]:
+        workers.remove(worker)
+        process = worker.process
         process.kill()
         for pipe in (process.stdin, process.stdout):
             with suppress(OSError):
                 assert pipe is not None  # noqa: S101 - `start_python_process` opens both
                 pipe.close()
         process.wait()
-    processes.clear()
-
-
-def _receive_in_thread(
-    worker: "subprocess.Popen[bytes]", question: object
-) -> "Future[EncodedResult | FailedQuery]":
-    """Sends a worker its question in a thread, and returns what will hold the answer."""
-    answer: Future[Any] = Future()
-
-    def ask() -> None:
-        try:
-            assert worker.stdin is not None  # noqa: S101 - opened as a pipe
-            assert worker.stdout is not None  # noqa: S101 - likewise
-            send_value(worker.stdin, question)
-            answer.set_result(receive_value(worker.stdout))
-        except BaseException as error:  # noqa: BLE001 - raised where the answer is awaited
-            answer.set_exception(error)
-
-    Thread(target=ask, daemon=True, name="selftime-sql").start()
-    return answer
 
 
 def _decoded(answer: EncodedResult | FailedQuery) -> QueryResult:
     """Returns a worker's answer as a table, or raises why there is none."""
     if isinstance(answer, EncodedResult):
         return QueryResult(pl.read_ipc(BytesIO(answer.table)), answer.row_count)
+    if answer.is_stopped:
+        raise StoppedQuery(answer.message)
     raise (QueryError if answer.is_query_error else UsageError)(answer.message)

@@ -34,6 +34,7 @@ from selftime.views import VIEWS, View, find_view
 from selftime.views.view_declaration import MAX_OPTION_VALUE, TraceJobOrRanks
 from selftime.web.advice_answers import AdviceAnswers
 from selftime.web.caches import AnswerStore, SharedCache
+from selftime.web.client_presence import require_client
 from selftime.web.contents import ContentsIndex
 from selftime.web.jobs import JobIndex
 from selftime.web.readings import TraceKey, TraceReadings
@@ -314,6 +315,7 @@ class PageDataAnswers:
         if answer is not None:
             return answer
         subject = get_subject()
+        require_client()
         started = perf_counter()
         table = view(subject, **options)
         answer = _ViewTable(
@@ -332,6 +334,7 @@ class PageDataAnswers:
         if stored is not None:
             return stored
         traces = self._open_trace(before), self._open_trace(after)
+        require_client()
         started = perf_counter()
         answer = prepare_comparison(*traces, metric).comparison_json()
         is_storable = has_fingerprints and not any(trace.run.may_grow for trace in traces)

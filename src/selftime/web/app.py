@@ -17,8 +17,8 @@ from selftime.errors import SelftimeError, UsageError
 from selftime.reports.page_data.assets import asset
 from selftime.sql.query_limits import QueryLimits
 from selftime.web.answers import PageDataAnswers
+from selftime.web.client_presence import is_client_gone
 from selftime.web.number_answers import numbers_json, slices_of_number_json
-from selftime.web.readings import is_client_gone
 from selftime.web.sources import TraceSources
 from selftime.web.sql_answers import SqlAnswers, client_check
 from selftime.web.what_if_answers import what_if_json

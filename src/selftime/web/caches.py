@@ -21,12 +21,14 @@ import msgspec
 
 from selftime._version import __version__
 from selftime.advice.rule_registry import RULE_ENTRY_POINT_GROUP
+from selftime.errors import ReadingStopped
 from selftime.ingest.trace_cache import (
     TraceCache,
     can_only_user_write_to_folder,
     make_folder_only_user_can_write_to,
     write_atomically,
 )
+from selftime.web.client_presence import is_client_waiting, result_while_client_waits
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -54,18 +56,26 @@ class SharedCache(Generic[K, V]):
         self._weights: dict[K, int] = {}
 
     def get(self, key: K, compute: Callable[[], V]) -> V:
-        """Returns the value of `key`, computed if it is missing; exceptions are not cached."""
-        with self._lock:
-            cached = self._values.get(key)
-            if cached is not None:
-                self._values.move_to_end(key)
-            else:
-                value = self._values[key] = Future()
-        return (
-            cached.result()
-            if cached is not None
-            else self._compute_value_and_wake_waiting_threads(key, value, compute)
-        )
+        """Returns the value of `key`, computed if it is missing; exceptions are not cached.
+
+        Raises:
+            ReadingStopped: The client of this request has gone.
+        """
+        while True:
+            with self._lock:
+                cached = self._values.get(key)
+                if cached is not None:
+                    self._values.move_to_end(key)
+                else:
+                    value = self._values[key] = Future()
+            if cached is None:
+                return self._compute_value_and_wake_waiting_threads(key, value, compute)
+            try:
+                return result_while_client_waits(cached)
+            except ReadingStopped:
+                if not is_client_waiting():
+                    raise
+            # the client of the request that computed it has gone, this one has not
 
     def peek(self, key: K) -> V | None:
         """Returns a value if it is at hand; None if it is missing or being computed."""

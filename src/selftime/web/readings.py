@@ -7,7 +7,6 @@ Other servers than Waitress do not tell it: there a trace is read to its end.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final, Generic, TypeAlias, TypeVar
@@ -15,6 +14,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from selftime.errors import ReadingStopped
 from selftime.trace import Trace
 from selftime.web.caches import SharedCache
+from selftime.web.client_presence import STOPPED_SENTENCE, is_client_gone
 from selftime.web.sources import TraceSources
 
 K = TypeVar("K", bound=Hashable)
@@ -22,15 +22,11 @@ V = TypeVar("V")
 
 _MAX_TRACE_CACHE_BYTES: Final = 2 << 30
 """Largest size of the cache of open traces, in bytes."""
-_STOPPED_SENTENCE: Final = "reading was stopped before its end; open the trace again to go on"
 _READING_STAGE: Final = "Reading the file"
 _LINKING_STAGE: Final = "Linking what belongs together"
 
 TraceKey: TypeAlias = tuple[str, str]
 """Key of a trace in caches: (id of the trace, fingerprint that changes with its content)."""
-
-is_client_gone: ContextVar[Callable[[], bool] | None] = ContextVar("is_client_gone", default=None)
-"""Tells whether the client of the current request has gone; None where that is not known."""
 
 
 @dataclass(slots=True)
@@ -57,7 +53,7 @@ class Reading:
         self.done_bytes, self.total_bytes = max(self.done_bytes, done), total
         clients = [is_gone for is_gone in self.waiting if is_gone is not None]
         if clients and all(is_gone() for is_gone in clients):
-            raise ReadingStopped(_STOPPED_SENTENCE)
+            raise ReadingStopped(STOPPED_SENTENCE)
 
     def advance_rank(self, path: str, done: int) -> None:
         """Notes how many bytes of one of several files have been read.

@@ -11,7 +11,11 @@ torch = pytest.importorskip("torch")
 
 from selftime import __version__  # noqa: E402 - torch is looked for first
 from selftime.capture import Profile  # noqa: E402 - likewise
-from selftime.capture.facts.machine import cgroup_cpu_quota, rank_and_world  # noqa: E402 - likewise
+from selftime.capture.facts.machine import (  # noqa: E402 - likewise
+    cgroup_cpu_quota,
+    processor_name,
+    rank_and_world,
+)
 from selftime.capture.facts.step_overhead import StepOverhead  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
@@ -40,6 +44,7 @@ def test_the_process_is_described() -> None:
     assert facts["partial"] is None
     assert facts["cores"]["effective"] <= facts["cores"]["logical"]
     assert set(facts["cores"]) == {"logical", "affinity", "quota", "load", "effective"}
+    assert facts["processor"] == processor_name()
     assert facts["steps"] == {
         "source": "prof.step()",
         "unprofiled_ns": [],
@@ -47,6 +52,20 @@ def test_the_process_is_described() -> None:
         "unprofiled_page_faults": [],
     }
     assert facts["overhead"]["ratio"] is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        ("processor\t: 0\nmodel name\t: AMD  EPYC 7B13 \n\nprocessor\t: 1\n", "AMD EPYC 7B13"),
+        ("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n", "Arm 0x41, part 0xd0c"),
+    ],
+)
+def test_the_processor_is_named_as_the_system_names_it(
+    lines: str, name: str, tmp_path: Path
+) -> None:
+    write(tmp_path, "proc/cpuinfo", lines)
+    assert processor_name(tmp_path) == name
 
 
 def test_paths_are_absolute_and_longest_first() -> None:

@@ -20,10 +20,11 @@ def end_of_ledger(folder: Path) -> dict[str, Any]:
     return line
 
 
-def test_the_rates_of_the_cpu_are_at_the_end_of_the_ledger(record: "Runner") -> None:
+def test_the_machine_and_its_rates_are_at_the_end_of_the_ledger(record: "Runner") -> None:
     record(training(20))
     end = end_of_ledger(record.folder)
     assert end["status"] == "ended"
+    assert end["machine"].keys() == {"processor", "cores", "torch", "python", "threads"}
     if end["cpu_peaks"] is None:  # a machine whose cores or memory others take
         assert end["cpu_peaks_unknown"]
         return

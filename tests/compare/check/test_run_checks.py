@@ -89,7 +89,7 @@ def test_of_a_run_that_was_killed_only_steps_are_judged(tmp_path: Path) -> None:
     assert "killed" in one["why"]
 
 
-def test_a_baseline_finds_slower_steps_and_lets_chance_pass(tmp_path: Path, run: Path) -> None:
+def test_a_baseline_holds_figures_of_the_run(tmp_path: Path, run: Path) -> None:
     baseline = tmp_path / "baseline.json"
     assert say("check", run, "--write-baseline", baseline).exit_code == 0
     measures = json.loads(baseline.read_text())["measures"]
@@ -98,15 +98,35 @@ def test_a_baseline_finds_slower_steps_and_lets_chance_pass(tmp_path: Path, run:
         "steps.training.p95_ms",
         "steps.training.data_wait_ms",
         "compilations",
+        "wall_s",
     }
     assert len(measures["steps.training.median_ms"]) == 21
     same = checked(run, "--baseline", baseline)
-    assert {one["state"] for one in same.values()} == {"within"}
-    slower = [Step(step.ms * 1.3) for step in USUAL]
-    later = write_ledger(tmp_path / "later" / "a.run.jsonl", slower)
-    told = checked(later, "--baseline", baseline, status=1)
+    assert {name: one["state"] for name, one in same.items()} == {"compilations": "within"}
+
+
+def ledger_of_run(folder: Path, by: float, machine: dict[str, Any] | None = None) -> Path:
+    """The ledger of a run whose steps take so many times as long as usual, and its machine."""
+    path = write_ledger(folder / f"{by}.run.jsonl", [Step(step.ms * by) for step in USUAL])
+    *lines, end = path.read_text().splitlines()
+    path.write_text("\n".join([*lines, json.dumps(json.loads(end) | {"machine": machine})]) + "\n")
+    return path
+
+
+MACHINE = {"processor": "Processor 3000", "cores": {"effective": 2}, "torch": "2.9", "threads": 2}
+
+
+def test_ledgers_are_a_baseline_of_runs_whose_machine_has_to_be_known(tmp_path: Path) -> None:
+    before = [ledger_of_run(tmp_path, by, MACHINE) for by in (1.0, 1.02, 0.98)]
+    words = [word for ledger in before for word in ("--baseline", ledger)]
+    later = ledger_of_run(tmp_path, 1.3, MACHINE)
+    assert checked(later, *words)  # the counts are the same
+    told = checked(later, *words, "--times", status=1)
     assert told["steps.training.median_ms"]["state"] == "over"
-    assert checked(later, "--baseline", baseline, "--max-regress", "40%")
+    assert checked(later, *words, "--times", "--max-regress", "40%")
+    unnamed = ledger_of_run(tmp_path, 1.31)
+    told = checked(unnamed, *words, "--times", status=3)
+    assert "does not name its processor" in told["steps.training.median_ms"]["why"]
 
 
 def test_a_recording_without_a_ledger_is_not_judged_by_one(tmp_path: Path) -> None:

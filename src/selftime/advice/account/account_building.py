@@ -42,7 +42,8 @@ from selftime.analysis.account.useful_work import (
     least_efficiency_of_needed_work,
 )
 from selftime.analysis.recording_slowdown import recording_slowdown
-from selftime.analysis.slice_filters import common_value_expression
+from selftime.analysis.slice_filters import common_value_expression, matches_name
+from selftime.analysis.slice_grouping import equal_row_group_numbers
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.intervals import union
 from selftime.trace import Trace
@@ -53,6 +54,16 @@ MIN_ROW_SHARE: Final = 0.02
 MIN_SHARE_OF_NAMED_FINDING_ROW: Final = 0.25
 """Smallest share of the time of a class that a finding claims for an operator to have a row of its
 own, where no line is known; the others are one row."""
+_SEGMENT_COLUMNS: Final = (
+    "class",
+    "what",
+    "start",
+    "end",
+    "slice",
+    "on_device",
+    *SOURCE_SITE_COLUMNS,
+)
+"""Columns of the segments that rows are made of."""
 _ROW_KEYS: Final = ("class", "on_device", CLAIMED_SEGMENT_COLUMN, "is_needed", "place")
 """Columns by which segments are grouped into rows."""
 _WORK_COLUMNS: Final = ("by_memory", "in_products", "median_ns", "flops_rate", "bytes_rate")
@@ -90,7 +101,7 @@ def _account_of_steps(
     segments, steps = account_segments_of_kind(trace, kind)
     if not segments.height:
         return None
-    pieces = _pieces_with_evidence(trace, segments, findings)
+    pieces = _pieces_with_evidence(trace, segments.select(_SEGMENT_COLUMNS), findings)
     pieces = with_time_of_mean_step(trace, pieces, steps)
     table = _with_merged_small_rows(_rows_of_pieces(pieces))
     rows = _account_rows(UnexplainedTime(trace, has_all_ranks), table, steps, findings)
@@ -129,13 +140,12 @@ def _pieces_with_evidence(
     is_over = (slices["start"] + duration <= pieces["start"]).fill_null(value=False)
     ran_then = (slices["start"] < pieces["end"]) & ~is_over
     return pieces.with_columns(
-        pl.col("class", "what").cast(pl.String),
         is_short=(duration < MIN_COMPUTING_OPERATOR_NS).fill_null(value=False),
         ran_then=ran_then.fill_null(value=False),
         is_on_host=category.is_in(list(names.DEVICE_WORK_CATEGORIES)).not_().fill_null(value=False),
         is_needed=is_unclaimed & (pl.col("efficiency") >= least).fill_null(value=False),
         time=pl.col("end") - pl.col("start"),
-        place=_place_expression(),
+        place=_place_numbers(pieces),
     )
 
 
@@ -168,23 +178,23 @@ def _with_lines_of_findings(pieces: pl.DataFrame, findings: tuple[Finding, ...])
     ).drop("told_line", "told_how")
 
 
-def _place_expression() -> pl.Expr:
-    """Returns the text that tells rows apart: the source line, else the name of what ran.
+def _place_numbers(pieces: pl.DataFrame) -> pl.Series:
+    """Returns a number that tells rows apart: by the source line, else the name of what ran.
 
     An optimizer's step is apart from other work at its line. Without lines, the many operators that
     a finding claims are one row, but for those that take much of it.
     """
-    what = pl.col("what").cast(pl.String)
-    is_optimizer = what.map_elements(names.is_optimizer_step, pl.Boolean)
-    optimizer = pl.when(is_optimizer).then(what).otherwise(pl.lit(""))
-    line = pl.col("line").cast(pl.String).fill_null("")
-    at_line = pl.concat_str(pl.lit("line\0"), "file", pl.lit("\0"), line, pl.lit("\0"), optimizer)
+    is_optimizer = matches_name(pieces.select(name="what"), names.is_optimizer_step)
+    at_line = pl.col("file").is_not_null()
     time = (pl.col("end") - pl.col("start")).sum()
     of_finding = ("class", CLAIMED_SEGMENT_COLUMN)
     least = MIN_SHARE_OF_NAMED_FINDING_ROW * time.over(of_finding)
     is_named = pl.col(CLAIMED_SEGMENT_COLUMN).is_null() | (time.over(*of_finding, "what") >= least)
-    name = pl.when(is_named).then(pl.concat_str(pl.lit("name\0"), what))
-    return pl.coalesce(at_line, name, pl.lit(""))
+    has_name = pl.when(at_line).then(pl.Series(is_optimizer)).otherwise(is_named)
+    places = pieces.select(
+        "file", line=pl.when(at_line).then("line"), name=pl.when(has_name).then("what")
+    )
+    return pl.Series(equal_row_group_numbers(places))
 
 
 def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
@@ -193,6 +203,7 @@ def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
     A name stands for a row if it has at least half of its time.
     """
     named = pieces.group_by(*_ROW_KEYS, "what").agg(pl.col("step_time").sum())
+    named = named.with_columns(pl.col("what").cast(pl.String))
     has_most = pl.col("step_time") * 2 >= pl.col("step_time").sum().over(_ROW_KEYS)
     largest = named.sort("step_time", "what", descending=[True, False], nulls_last=True)
     largest = largest.filter(has_most).unique(_ROW_KEYS, keep="first", maintain_order=True)
@@ -212,7 +223,7 @@ def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
         median_ns=pl.col("time").filter("is_on_host").median(),
         short_share=pl.col("time").filter(pl.col("is_on_host") & pl.col("is_short")).sum()
         / pl.col("time").sum(),
-        slices=pl.col("slice").filter("ran_then").unique(),
+        slices=pl.col("slice").filter("ran_then"),
         starts=pl.col("start").filter(~pl.col("ran_then")),
         ends=pl.col("end").filter(~pl.col("ran_then")),
         **{name: _mean_over_time(name) for name in ("flops_rate", "bytes_rate")},
@@ -272,7 +283,9 @@ def _account_rows(
     """Returns the rows with their times as ns, rounded so that they add up exactly."""
     ends = [round(end) for end in table["step_time"].cum_sum().to_list()]
     times_ns = [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
-    table = table.with_columns(per_step=pl.col("pieces") / steps)
+    table = table.with_columns(
+        per_step=pl.col("pieces") / steps, slices=pl.col("slices").list.unique().list.sort()
+    )
     rows = zip(table.iter_rows(named=True), times_ns, strict=True)
     return tuple(
         _account_row(unexplained, row, time_ns, time_ns / max(ends[-1], 1), findings)
@@ -327,7 +340,7 @@ def _account_row(
         finding=finding_id,
         at_most_ms=at_most_ms,
         text=text,
-        slices=np.unique(np.asarray(row["slices"], np.int64)),
+        slices=np.asarray(row["slices"], np.int64),
         stretches=union(row["starts"], row["ends"]),
     )
 

@@ -190,12 +190,14 @@ def _union_of_all(some: Iterable[Intervals]) -> Intervals:
 
 def _cut_host_segments(segments: pl.DataFrame, cuts: Ints) -> pl.DataFrame:
     """Returns the segments, those of the host cut at the given instants (ns, ascending)."""
-    host = segments.filter(~pl.col("on_device"))
-    pieces = cut_intervals(host["start"].to_numpy(), host["end"].to_numpy(), cuts)
-    cut = host.select(pl.all().gather(pieces.of)).with_columns(
-        start=pl.Series(pieces.starts), end=pl.Series(pieces.ends)
-    )
-    return pl.concat([cut, segments.filter("on_device")]).sort("start", maintain_order=True)
+    start, end = segments["start"].to_numpy(), segments["end"].to_numpy()
+    on_device = segments["on_device"].to_numpy()
+    host, device = np.flatnonzero(~on_device), np.flatnonzero(on_device)
+    pieces = cut_intervals(start[host], end[host], cuts)
+    row = np.append(host[pieces.of], device)
+    start, end = np.append(pieces.starts, start[device]), np.append(pieces.ends, end[device])
+    order = np.argsort(start, kind="stable")
+    return segments[pl.Series(row[order])].with_columns(start=start[order], end=end[order])
 
 
 def _is_claimed(pieces: pl.DataFrame, claim: _ClaimedTime) -> Flags:

@@ -13,8 +13,8 @@ from selftime.advice.detectors.counted_steps import (
     slices_in_counted_steps,
 )
 from selftime.analysis.per_trace_cache import cached_per_trace
-from selftime.analysis.slice_arguments import slices_with_arguments
-from selftime.analysis.slice_filters import filter_by_name, slices_on
+from selftime.analysis.slice_arguments import parent_of_every_slice, slices_with_arguments
+from selftime.analysis.slice_filters import matches_name, slices_on
 from selftime.analysis.steps.steady_steps import is_instant_in_windows
 from selftime.trace import Trace
 
@@ -37,7 +37,8 @@ def operators_in_counted_steps(trace: Trace) -> pl.DataFrame:
     concrete_inputs as JSON text, null where not recorded.
     """
     host = slices_on(trace, "host", ended=True)
-    operators = host.filter(host["category"].is_in(list(names.OPERATOR_CATEGORIES)))
+    is_operator = host["category"].is_in(list(names.OPERATOR_CATEGORIES))
+    operators = host.select("id", "name", "track", "start", "duration").filter(is_operator)
     mine = is_instant_in_windows(operators["start"].to_numpy(), recorded_step_windows(trace))
     end = pl.col("start") + pl.col("duration")
     table = operators.select("id", "name", "track", "start", end=end)
@@ -65,13 +66,13 @@ def outermost_operators_of_recording(trace: Trace) -> pl.DataFrame:
     For what does not depend on how long a step took, such as the shapes of its inputs.
     """
     host = slices_on(trace, "host")
-    host = host.filter(host["category"].is_in(list(names.OPERATOR_CATEGORIES)))
-    every = filter_by_name(host, names.is_dispatched_operator)
-    inner = np.zeros(trace.slices.height, bool)
-    inner[every["id"].to_numpy()] = True
-    parents = every["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
-    outermost = ~((parents >= 0) & inner[np.maximum(parents, 0)]) if parents.size else parents >= 0
-    return every.filter(pl.Series(outermost, dtype=pl.Boolean) & pl.col("duration").is_not_null())
+    is_operator = host["category"].is_in(list(names.OPERATOR_CATEGORIES)).to_numpy()
+    is_operator = is_operator & matches_name(host, names.is_dispatched_operator)
+    ids = host["id"].to_numpy()
+    calls_operators = np.zeros(trace.slices.height + 1, np.bool_)  # the last entry: no parent
+    calls_operators[ids[is_operator]] = True
+    is_outermost = is_operator & ~calls_operators[parent_of_every_slice(trace)[ids]]
+    return host.filter(pl.Series(is_outermost) & pl.col("duration").is_not_null())
 
 
 def with_backward_operators(trace: Trace, operators: pl.DataFrame) -> pl.DataFrame:

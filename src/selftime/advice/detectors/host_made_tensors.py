@@ -23,6 +23,7 @@ from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import slices_with_arguments
+from selftime.analysis.slice_filters import filter_by_name
 from selftime.analysis.source_sites import source_sites_of_slices
 from selftime.intervals import union
 from selftime.names.handwritten_layers import is_view
@@ -77,9 +78,7 @@ def _explicit_copies_to_device(trace: Trace) -> pl.DataFrame:
     work = device_work(trace).filter(
         (pl.col("kind") == "memcpy") & pl.col("launched").is_not_null()
     )
-    text = work["name"].cast(pl.String).to_list()
-    up = pl.Series([names.memcpy_kind(name).direction == "HtoD" for name in text], dtype=pl.Boolean)
-    work = work.filter(up)
+    work = filter_by_name(work, lambda name: names.memcpy_kind(name).direction == "HtoD")
     ops = outermost_operators(trace)
     if not ops.height:
         return pl.DataFrame(schema={"copy": pl.UInt32, "operator": pl.UInt32})
@@ -88,8 +87,8 @@ def _explicit_copies_to_device(trace: Trace) -> pl.DataFrame:
         .with_columns(operator=_outermost_launching_operator_ids(trace, ops, work))
         .drop_nulls()
     )
-    name = trace.slices["name"].gather(asked["operator"]).cast(pl.String).to_list()
-    return asked.filter(pl.Series([moves_or_converts(one) for one in name], dtype=pl.Boolean))
+    asked = asked.with_columns(name=trace.slices["name"].gather(asked["operator"]))
+    return filter_by_name(asked, moves_or_converts).drop("name")
 
 
 def _outermost_launching_operator_ids(

@@ -43,26 +43,6 @@ def intra_op_thread_count(trace: Trace) -> int | None:
     return threads if type(threads) is int and threads > 0 else None
 
 
-def usable_core_count(trace: Trace) -> float | None:
-    """Returns the number of CPU cores that the process may use; None if not recorded."""
-    cores = _fact_group(trace, "cores").get("effective")
-    return float(cores) if isinstance(cores, int | float) and cores > 0 else None
-
-
-def cores_used_by_others(trace: Trace) -> float | None:
-    """Returns the mean number of CPU cores that other programs used; None if not recorded."""
-    usage, machine = _fact_group(trace, "usage"), _fact_group(trace, "cores")
-    workers = usage.get("workers")
-    in_workers = workers.get("cpu_s") if isinstance(workers, dict) else 0.0
-    told = [usage.get("busy"), machine.get("affinity"), usage.get("process_s"), in_workers]
-    wall = usage.get("wall_s")
-    known = [float(value) for value in told if isinstance(value, int | float)]
-    if len(known) < len(told) or not isinstance(wall, int | float) or wall <= 0:
-        return None
-    busy, count, own, theirs = known
-    return max(busy * count - (own + theirs) / wall, 0.0)
-
-
 def cores_used_by_workers(trace: Trace) -> float | None:
     """Returns the mean number of CPU cores that DataLoader workers used; None if not recorded."""
     usage = _fact_group(trace, "usage")

@@ -83,11 +83,13 @@ def what_bounds_the_step(pieces: pl.DataFrame, *, uses_device: bool) -> tuple[st
     on the host of a program that uses a device.
 
     Args:
-        pieces: The segments of the account, with columns class, step_time (ns), efficiency and
-            by_memory.
+        pieces: The segments of the account, with columns class, on_device, step_time (ns),
+            efficiency and by_memory.
         uses_device: Whether a device works in the recording.
     """
-    pieces = pieces.with_columns(pl.col("class").cast(pl.String))
+    pieces = pieces.select(
+        pl.col("class").cast(pl.String), "on_device", "step_time", "efficiency", "by_memory"
+    )
     times = pieces.group_by("class").agg(pl.col("step_time").sum()).sort("step_time", "class")
     largest = times.reverse().rows()
     most = largest[0][1]

@@ -16,6 +16,7 @@ import polars as pl
 from selftime import names
 from selftime.analysis.device.device_work import is_device_unrecorded
 from selftime.analysis.device.graph_captures import graph_making_times, is_within_times
+from selftime.analysis.graph.dependency_graphs import PATH_SEGMENT_KINDS
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import (
     caller_of_every_frame,
@@ -89,9 +90,10 @@ def time_class_of_segments(trace: Trace, segments: pl.DataFrame) -> pl.Series:
 
     Those of the host lie within the making of a CUDA graph, or outside of it.
     """
-    kinds, links = segments["kind"].cast(pl.String), segments["link"].cast(pl.String)
-    told = kinds.replace_strict(_CLASS_OF_PATH_SEGMENT_KIND, default="other")
-    code = told.replace_strict(_CODE_OF_CLASS).to_numpy().copy()
+    kinds, links = segments["kind"], segments["link"]
+    told = [_CLASS_OF_PATH_SEGMENT_KIND.get(kind, "other") for kind in PATH_SEGMENT_KINDS]
+    code_of_kind = np.array([_CODE_OF_CLASS[name] for name in told])
+    code = code_of_kind[kinds.to_physical().to_numpy()]
     code[((kinds == "latency") & (links == "launch")).to_numpy()] = _CODE_OF_CLASS["launch"]
     on_host = np.flatnonzero((kinds == "host").to_numpy())
     slices = segments["slice"].cast(pl.Int64).fill_null(NO_SLICE).to_numpy()[on_host]

@@ -71,9 +71,10 @@ class OperatorEfficiencies:
     """The columns of `operator_efficiencies`, and whose value each slice has."""
 
     columns: dict[str, Floats]
-    """Each column's values by operator, with NaN as the last for none."""
+    """Each column's values by modelled operator, with NaN as the last for none."""
     modelled_operator: Ints
-    """The operator around each operator whose work is modelled, with -1 as the last for none."""
+    """For each operator the row in `columns` of the operator around it whose work is modelled, or
+    -1; with -1 as the last for none."""
     operator_of_slice: Ints
 
     def of_slices(self, slices: pl.Series) -> pl.DataFrame:
@@ -102,8 +103,11 @@ def operator_efficiencies(trace: Trace) -> OperatorEfficiencies:
     work = modelled_work_of_calls(trace, host)
     peaks, modelled = cpu_peaks_of_trace(trace), np.arange(host.id.size)
     if trace.device_args.height:
-        values = _efficiencies_on_device(trace, host, work)
-        modelled = nearest_ancestor(host.parent, work.is_counted, modelled)
+        counted = np.flatnonzero(work.is_counted)
+        values = _efficiencies_on_device(trace, host, work, counted)
+        row = np.full(host.id.size + 1, NO_SLICE, np.int64)
+        row[counted] = np.arange(counted.size)
+        modelled = row[nearest_ancestor(host.parent, work.is_counted, modelled)]
     elif peaks is not None:
         values, modelled = _efficiencies_at_cpu_peaks(peaks, host, work)
     else:
@@ -116,24 +120,25 @@ def operator_efficiencies(trace: Trace) -> OperatorEfficiencies:
 
 
 def _efficiencies_on_device(
-    trace: Trace, host: SelfTimes, work: ModelledOperatorWork
+    trace: Trace, host: SelfTimes, work: ModelledOperatorWork, operators: Ints
 ) -> dict[str, Floats]:
-    """Returns the columns for each operator, by the device time of what it launched."""
+    """Returns the columns for operators that count, by the device time of what they launched."""
     peaks = common_peak_rates_of_devices(trace)
-    computing = work.time_at_peak / _PICOSECONDS_PER_NS
-    moving = np.zeros(host.id.size)
+    flops, moved = work.flops[operators], work.bytes[operators]
+    computing = work.time_at_peak[operators] / _PICOSECONDS_PER_NS
+    moving = np.zeros(operators.size)
     if peaks is not None:
-        moving = work.bytes / peaks.bytes * _NS_PER_SECOND
-    least, time = np.maximum(computing, moving), np.maximum(host.device, 1)
-    known = work.is_counted & ~work.lacks_peak_rate & (least > 0)
+        moving = moved / peaks.bytes * _NS_PER_SECOND
+    least, time = np.maximum(computing, moving), np.maximum(host.device[operators], 1)
+    known = ~work.lacks_peak_rate[operators] & (least > 0)
     known &= (computing <= moving) | (computing <= _MAX_PEAK_FACTOR_OF_PRODUCTS * time)
     return {
         "efficiency": np.where(known, np.minimum(least / time, 1.0), np.nan),
         "least_time": least,
         "by_memory": (moving > computing).astype(np.float64),
-        "in_products": np.zeros(host.id.size),
-        "flops_rate": np.where(work.flops > 0, work.flops / time, np.nan),
-        "bytes_rate": np.where(work.bytes > 0, work.bytes / time, np.nan),
+        "in_products": np.zeros(operators.size),
+        "flops_rate": np.where(flops > 0, flops / time, np.nan),
+        "bytes_rate": np.where(moved > 0, moved / time, np.nan),
     }
 
 

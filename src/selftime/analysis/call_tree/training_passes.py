@@ -95,13 +95,13 @@ def may_recompute_forward_work(trace: Trace) -> bool:
 
     Where this is false, `find_training_passes` finds nothing recomputed and need not be called.
     """
+    forward = _forward_only_slice_ids(trace).to_numpy()
+    if not forward.size:
+        return False
+    backward = _backward_operator_slice_ids(trace).to_numpy()
     thread = trace.tracks["thread"].gather(trace.slices["track"]).to_numpy()
     start = trace.slices["start"].to_numpy()
     end = start + trace.slices["duration"].fill_null(0).to_numpy()
-    forward, backward = (
-        _forward_only_slice_ids(trace).to_numpy(),
-        _backward_operator_slice_ids(trace).to_numpy(),
-    )
     for number in np.unique(thread[backward]):
         around = backward[thread[backward] == number]
         times = union(start[around], np.maximum(end[around], start[around] + 1))

@@ -12,6 +12,7 @@ from selftime.analysis.ranks.collectives import collectives_of_trace
 from selftime.analysis.slice_filters import slices_on
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.array_types import Flags, Ints
+from selftime.intervals import order_by_start_and_end
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
@@ -225,13 +226,3 @@ def _sorted_calls_of_tables(*tables: HostCallNodes) -> HostCallNodes:
     place[order] = np.arange(order.size)
     nodes = HostCallNodes(**{name: column[order] for name, column in every.items()})
     return _replace_call_columns(nodes, awaited_call=place[nodes.awaited_call])
-
-
-def order_by_start_and_end(start: Ints, end: Ints, sort_key: Ints) -> Ints:
-    """Returns the indexes that sort intervals by start, then end, then sort key."""
-    order = np.argsort(start, kind="stable")
-    same = np.diff(start[order]) == 0
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    rows = order[tied]
-    order[tied] = rows[np.lexsort((sort_key[rows], end[rows], start[rows]))]
-    return order

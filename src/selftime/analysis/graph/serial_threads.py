@@ -24,8 +24,16 @@ from selftime.analysis.main_thread import is_work_of_host_thread, main_thread
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import parent_of_every_slice
 from selftime.analysis.slice_filters import filter_by_name, slices_on, with_known_end
+from selftime.analysis.source_line_owners import profiler_step_ids
 from selftime.array_types import Ints
-from selftime.intervals import Intervals, intersect, length, subtract, union
+from selftime.intervals import (
+    Intervals,
+    intersect,
+    length,
+    order_by_start_and_end,
+    subtract,
+    union,
+)
 from selftime.nesting import NO_SLICE, innermost_slice_at
 from selftime.trace import Trace
 
@@ -132,7 +140,7 @@ def cut_to_outermost_slices(start: Ints, end: Ints, slice_id: Ints) -> DisjointH
         end: End of each slice.
         slice_id: The id of each slice.
     """
-    order = np.lexsort((-end, start))
+    order = order_by_start_and_end(start, -end, np.arange(start.size))
     start, end, slice_id = start[order], end[order], slice_id[order]
     reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end))[:-1]
     begin = np.maximum(start, reach)
@@ -233,9 +241,13 @@ class HostThreadStates:
 
         Step marks are left out, because they do not show what is done in a step.
         """
-        slices = self._trace.slices.filter(pl.col("track") == track)
-        slices = with_known_end(slices).sort("start", "depth")
-        slices = filter_by_name(slices, lambda name: names.profiler_step_number(name) is None)
+        is_step_mark = np.zeros(self._trace.slices.height, np.bool_)
+        is_step_mark[profiler_step_ids(self._trace)] = True
+        on_track = self._trace.slices.filter(
+            pl.col("track") == track, pl.col("name").is_not_null(), ~pl.Series(is_step_mark)
+        )
+        on_track = on_track.select("id", "start", "duration", "depth")
+        slices = with_known_end(on_track).sort("start", "depth")
         own = slices["id"].cast(pl.Int64).to_numpy()
         start = slices["start"].to_numpy()
         place = np.full(self._trace.slices.height + 1, NO_SLICE)

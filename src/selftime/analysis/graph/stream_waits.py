@@ -93,11 +93,12 @@ def _recorded_waits_between_streams(trace: Trace) -> pl.DataFrame:
 
     Columns: device, stream, the stream waited for, and the times of wait and event record in ns.
     """
-    calls = trace.call_args.select("correlation", call="id").drop_nulls()
+    waits = trace.sync_args.filter(pl.col("waits_on_stream") >= 0)
+    numbers = pl.concat([waits["correlation"], waits["recorded_by"]]).unique()
+    calls = trace.call_args.select("correlation", call="id")
+    calls = calls.filter(pl.col("correlation").is_in(numbers.implode())).drop_nulls()
     calls = calls.unique("correlation", keep="first", maintain_order=True)
-    asked = trace.sync_args.filter(pl.col("waits_on_stream") >= 0).join(
-        calls, on="correlation", how="left", maintain_order="left"
-    )
+    asked = waits.join(calls, on="correlation", how="left", maintain_order="left")
     asked = asked.join(
         calls.rename({"correlation": "recorded_by", "call": "record"}),
         on="recorded_by",

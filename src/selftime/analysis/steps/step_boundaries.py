@@ -107,7 +107,7 @@ def _profiler_steps(trace: Trace, host: pl.DataFrame) -> pl.DataFrame | None:
     outlasts the recorder ends with what was recorded.
     """
     is_mark = matches_name(host, lambda name: names.profiler_step_number(name) is not None)
-    marks, others = host.filter(pl.Series(is_mark)), host.filter(pl.Series(~is_mark))
+    marks = host.filter(pl.Series(is_mark))
     if not marks.height:
         return None
     marks = _optimizer_marks_of_busiest_track(marks).sort(
@@ -128,6 +128,7 @@ def _profiler_steps(trace: Trace, host: pl.DataFrame) -> pl.DataFrame | None:
     )
     table = _outermost_steps(table)
     reach = pl.col("end").shift(1).cum_max().fill_null(-1)
+    others = host.select("start", "duration").filter(pl.Series(~is_mark))
     return _cut_at_recorder_end(trace, table.filter(pl.col("start") >= reach), others)
 
 

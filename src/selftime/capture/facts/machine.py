@@ -1,13 +1,18 @@
 """Reads which accelerators and CPU cores this process can use, and its rank in a job."""
 
 import os
+import platform
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import torch
 
 _Number = TypeVar("_Number", int, float)
+
+_CPUINFO_NAME_KEYS: Final = ("model name", "Model", "cpu model", "cpu")
+"""Keys of lines of /proc/cpuinfo with the processor's name, as different architectures have
+them."""
 
 _last_rank_and_world: dict[int, tuple[int, int]] = {}
 """Maps process id to (rank, world size) when torch.distributed was last initialized."""
@@ -68,6 +73,20 @@ def usable_core_counts() -> dict[str, Any]:
         "load": _system_load_average_of_last_minute(),
         "effective": min(limits) if limits else None,
     }
+
+
+def processor_name(root: Path = Path("/")) -> str | None:
+    """Returns the name of the CPU, such as `AMD EPYC 7B13`; None if the system does not tell it."""
+    try:
+        text = (root / "proc/cpuinfo").read_text("utf-8", "replace")
+    except OSError:  # not Linux
+        return platform.processor() or None
+    pairs = (line.partition(":") for line in text.splitlines())
+    told = {key.strip(): " ".join(value.split()) for key, _, value in pairs}
+    found = next((told[key] for key in _CPUINFO_NAME_KEYS if told.get(key)), None)
+    if found is None and told.get("CPU implementer"):  # Linux on Arm names numbers alone
+        found = f"Arm {told['CPU implementer']}, part {told.get('CPU part', 'unknown')}"
+    return found or platform.processor() or None
 
 
 def _system_load_average_of_last_minute() -> float | None:

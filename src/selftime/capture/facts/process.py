@@ -41,6 +41,7 @@ def process_facts() -> dict[str, Any]:
         "devices": machine.visible_devices(),
         "threads": torch.get_num_threads(),
         "cores": machine.usable_core_counts(),
+        "processor": machine.processor_name(),
         "created": creation_facts(),
         "batch_tensors": tensors_of_most_batches(),
     }

@@ -1,4 +1,4 @@
-"""Finds out at a program's end what its traces are later compared with: the rates of this CPU.
+"""Finds out at a program's end what its traces are later compared with: the machine, its rates.
 
 A process that has come to the end of its program, by itself or by an exception, measures them
 itself. One that a signal or `os._exit` ends is not held up: the process that waited for it has them
@@ -6,6 +6,7 @@ measured by another one; see `ended_program.py`.
 """
 
 import os
+import platform
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +45,26 @@ def facts_at_end(
             return cpu_peak_facts()
         except KeyboardInterrupt:  # the program is over, and is to end at once
             return {}
+
+
+def machine_at_end(recorder: "Recorder | None") -> dict[str, Any]:
+    """Returns as JSON values what has to be the same for the times of two runs to be compared.
+
+    It is empty without torch, whose steps alone are timed.
+    """
+    if recorder is None:
+        return {}
+    from selftime.capture.facts import machine  # noqa: PLC0415 - imports torch
+
+    torch = sys.modules["torch"]
+    told = {
+        "processor": machine.processor_name(),
+        "cores": machine.usable_core_counts(),
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+        "threads": torch.get_num_threads(),
+    }
+    return {"machine": told}
 
 
 def cpu_thread_count() -> int | None:

@@ -16,7 +16,7 @@ from selftime.capture.child_signals import child_signals_held_back
 from selftime.capture.ledger.run_ledger import RunLedger
 from selftime.capture.program.after_import import after_import, cancel_after_import
 from selftime.capture.program.early_log import EarlyTimes
-from selftime.capture.program.end_facts import cpu_thread_count, facts_at_end
+from selftime.capture.program.end_facts import cpu_thread_count, facts_at_end, machine_at_end
 from selftime.capture.program.process_end import (
     ImmediateExit,
     SigtermHandler,
@@ -114,7 +114,7 @@ class RecordedProcess:
         with self._kept_from_program():
             if self.ledger is not None:
                 facts = facts_at_end(self.recorder, self.ledger, self._rank) if may_measure else {}
-                self.ledger.finish(reason, facts)
+                self.ledger.finish(reason, machine_at_end(self.recorder) | facts)
                 self._report_unwritten_ledger(self.ledger)
         if self._is_root:
             self._send_root_report()

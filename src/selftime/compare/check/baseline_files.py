@@ -1,58 +1,69 @@
-"""Reads and writes baseline files: a recording's step times and event counts, as JSON."""
+"""Reads and writes baseline files: step times and event counts of some runs, as JSON."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
-import numpy as np
 
-from selftime.array_types import Floats as Values
-from selftime.compare.check.step_measures import MEASURES, measure_steps
+from selftime.compare.check.measured_runs import MeasuredRun
 from selftime.compare.comparability import Comparability
-from selftime.compare.run_figures import baseline_measures, run_measure
-from selftime.compare.section_statistics import SectionedFigure
 from selftime.errors import SelftimeError, UsageError
-from selftime.run import Run
 from selftime.trace import Trace
 
 BASELINE_FORMAT: Final = "selftime.baseline/1"
 """Name and version of the format of baseline files."""
 _MAX_BASELINE_FILE_BYTES: Final = 16 << 20
-"""Size in bytes above which a baseline file is refused; a baseline has only some hundred
-numbers."""
+"""Size in bytes above which a baseline file is refused; a baseline has only some hundred numbers
+for each of its runs."""
+_FORMAT_LOOKED_FOR_IN_BYTES: Final = 200
+"""Number of first bytes of a JSON file in which the name of the format of a baseline stands."""
 
 
-class _BaselineFile(msgspec.Struct, forbid_unknown_fields=True, rename={"comparability": "like"}):
-    """Content of a baseline file: format, recording, machine properties, and values per step."""
+class RunInFile(msgspec.Struct, forbid_unknown_fields=True, rename={"comparability": "like"}):
+    """A run in a file: the recording, properties of the machine, and values per step."""
 
-    format: str
     source: str
     comparability: Comparability
     measures: dict[str, list[float]]
+    load: float | None = None
+    core_wait: float | None = None
+
+    def measured_run(self) -> MeasuredRun:
+        run = MeasuredRun.from_numbers(self.source, self.comparability, self.measures)
+        return replace(run, load=self.load, core_wait=self.core_wait)
+
+
+class _BaselineFile(RunInFile, forbid_unknown_fields=True, kw_only=True):
+    """Content of a baseline file: the first run, and further ones."""
+
+    format: str
+    more_runs: list[RunInFile] = []
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Baseline:
-    """Step times and event counts of a recording, with which later recordings are compared."""
+    """The runs with which later ones are compared; at least one."""
 
-    source: str
-    """Path of the recording that the baseline was made from."""
-    comparability: Comparability
-    measures: dict[str, Values]
-    """One value per steady step for each measure, such as `host_ms`, by the measure's name."""
-    run_measures: dict[str, SectionedFigure] = field(default_factory=dict)
-    """Figures of the run, by the name of the measure; empty without a ledger of the run."""
+    runs: tuple[MeasuredRun, ...]
 
     @classmethod
-    def from_trace(cls, trace: Trace) -> "Baseline":
-        told = {
-            measure.name: measure.figure
-            for measure in baseline_measures(trace.run)
-            if measure.figure is not None
-        }
-        return cls(trace.source, Comparability.from_trace(trace), measure_steps(trace), told)
+    def from_traces(cls, *traces: Trace) -> "Baseline":
+        return cls(tuple(map(MeasuredRun.from_trace, traces)))
+
+    @property
+    def source(self) -> str:
+        """Returns the path of the recording, or how many there are beside the first."""
+        first = self.runs[0].source
+        return first if len(self.runs) == 1 else f"{first} and {len(self.runs) - 1} more"
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Returns the names of all measures that a run has, in order."""
+        every = (name for run in self.runs for name in (*run.measures, *run.run_measures))
+        return tuple(dict.fromkeys(every))
 
     @classmethod
     def read(cls, path: Path) -> "Baseline":
@@ -78,35 +89,38 @@ class Baseline:
                 f"`{path}` has the format `{found.format[:40]}`, and this version reads "
                 f"`{BASELINE_FORMAT}`: write the file again"
             )
-        values = {
-            name: np.array(each, np.float64)
-            for name, each in found.measures.items()
-            if name in MEASURES and each
-        }
-        told = {
-            name: SectionedFigure(each[0], tuple(each[1:]))
-            for name, each in found.measures.items()
-            if name not in MEASURES and each and run_measure(Run(), name) is not None
-        }
-        return cls(found.source, found.comparability, values, told)
+        return cls(tuple(run.measured_run() for run in (found, *found.more_runs)))
 
     def to_json(self) -> str:
         """Returns the baseline as JSON: keys in fixed order, numbers rounded to 6 decimals."""
-        if not (self.measures or self.run_measures):
-            raise SelftimeError(
-                f"`{self.source}` has no measured steps: record with a `schedule` and "
-                "`prof.step()`, or with `selftime run`"
-            )
-        numbers = {
-            name: [round(value, 6) for value in self.measures[name].tolist()]
-            for name in MEASURES
-            if name in self.measures
-        }
-        for name, figure in self.run_measures.items():
-            numbers[name] = [round(value, 6) for value in (figure.whole, *figure.sections)]
-        head = {
-            "format": BASELINE_FORMAT,
-            "source": Path(self.source).name,
-            "like": asdict(self.comparability),
-        }
-        return json.dumps({**head, "measures": numbers}, allow_nan=False, indent=1) + "\n"
+        for run in self.runs:
+            refuse_run_without_steps(run)
+        first, *more = (run.as_json_data() for run in self.runs)
+        content = {"format": BASELINE_FORMAT, **first}
+        if more:
+            content["more_runs"] = more
+        return json.dumps(content, allow_nan=False, indent=1) + "\n"
+
+
+def refuse_run_without_steps(run: MeasuredRun) -> None:
+    """Raises a SelftimeError if nothing was measured in a run."""
+    if not (run.measures or run.run_measures):
+        raise SelftimeError(
+            f"`{run.source}` has no measured steps: record with a `schedule` and `prof.step()`, or "
+            "with `selftime run`"
+        )
+
+
+def is_baseline_file(path: str) -> bool:
+    """Returns whether a file begins as a baseline does; other files may be traces."""
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(_FORMAT_LOOKED_FOR_IN_BYTES)
+    except OSError:  # a folder, an address, or a file that reading it as a trace reports
+        return False
+    return b'"selftime.baseline/' in head
+
+
+def joined_baselines(baselines: Sequence[Baseline]) -> Baseline:
+    """Returns one baseline with the runs of several."""
+    return Baseline(tuple(run for one in baselines for run in one.runs))

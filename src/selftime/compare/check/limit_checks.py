@@ -1,12 +1,12 @@
-"""Checks a recording against limits: the values of an earlier recording, or budgets per step.
+"""Checks runs against limits: the runs of a baseline, or budgets per step.
 
-Counts are exact: one more than before exceeds the limit. Times vary: a time exceeds a baseline if
-it is slower by more than chance and by more than allowed. A time exceeds a budget if three
-quarters of the steps do, since other load on a machine only makes steps longer.
+Counts are exact, and are compared with a baseline always; times only if asked, as they depend on
+the machine and its load. A time exceeds a budget if three quarters of the steps do, since other
+load on a machine only makes steps longer; of three runs and more if the interval between runs does.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -15,18 +15,33 @@ import polars as pl
 from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.array_types import Floats as Values
 from selftime.compare.amounts_per_step import step_windows
-from selftime.compare.check.account_measures import ACCOUNT_MEASURES, time_class_of_measure
+from selftime.compare.check.account_measures import (
+    ACCOUNT_MEASURES,
+    BUDGET_MEASURES,
+    time_class_of_measure,
+)
+from selftime.compare.check.baseline_checks import (
+    TimeComparison,
+    check_count,
+    count_measures,
+    load_sentence,
+    note_on_larger_steps,
+    time_measures,
+)
 from selftime.compare.check.baseline_files import Baseline
+from selftime.compare.check.history_changes import HistoryReport
+from selftime.compare.check.measured_runs import MeasuredRun, figures_of_runs, is_time
 from selftime.compare.check.run_checks import (
     CheckState,
     ContributingLine,
     MeasureCheck,
-    check_run_against_baseline,
     check_run_against_budget,
+    lines_of_run_measure,
+    why_run_measure_is_unknown,
 )
-from selftime.compare.check.step_measures import MEASURES, Measure, measure_steps
-from selftime.compare.comparability import Comparability, property_differences
-from selftime.compare.statistical_significance import median_shift
+from selftime.compare.check.step_measures import MEASURES, Measure
+from selftime.compare.comparability import property_differences
+from selftime.compare.run_differences import interval_of_runs
 from selftime.trace import Trace
 
 EXIT_STATUS_BY_CHECK_STATE: Final = {"within": 0, "over": 1, "unknown": 3}
@@ -56,8 +71,18 @@ class RecordingCheck:
     baseline: str | None
     checked: tuple[MeasureCheck, ...]
     notes: tuple[str, ...]
-    """Differences between this recording and the baseline that make times hard to compare, as
-    sentences."""
+    """Differences between this recording and the baseline that make times hard to compare, and what
+    else has to be known to read the result, as sentences."""
+    times_left_out: tuple[str, ...] = ()
+    """Names of times in the baseline that were not compared, as nobody asked for them."""
+    runs: int = 1
+    """Number of checked runs."""
+    baseline_runs: int = 0
+    """Number of runs of the baseline; 0 without one."""
+    load: float | None = None
+    """Mean number of cores that other programs used during the checked runs; None if unknown."""
+    history: HistoryReport | None = None
+    """What the commits before took, and where it changed; None unless a history is kept."""
 
     @property
     def state(self) -> Literal["within", "over", "unknown"]:
@@ -66,6 +91,8 @@ class RecordingCheck:
         It is `over` if any measure is, else `unknown` if any is, else `within`.
         """
         states = {checked.state for checked in self.checked}
+        if self.history is not None:
+            states.add("over" if self.history.has_new_regression else "within")
         if "over" in states:
             return "over"
         return "unknown" if "unknown" in states or not states else "within"
@@ -82,41 +109,147 @@ def check_recording(
     baseline: Baseline | None = None,
     budgets: Mapping[str, float] | None = None,
     max_regress: float = 0.05,
+    judges_times: bool = False,
 ) -> RecordingCheck:
-    """Checks a recording against a baseline, budgets, or both.
+    """Checks one recording, as `check_recordings` does several."""
+    return check_recordings(
+        (trace,),
+        baseline=baseline,
+        budgets=budgets,
+        max_regress=max_regress,
+        judges_times=judges_times,
+    )
+
+
+def check_recordings(
+    traces: Sequence[Trace],
+    *,
+    baseline: Baseline | None = None,
+    budgets: Mapping[str, float] | None = None,
+    max_regress: float = 0.05,
+    judges_times: bool = False,
+) -> RecordingCheck:
+    """Checks recordings of runs of a program against a baseline, budgets, or both.
 
     Args:
-        trace: The recording.
-        baseline: The values that it must not exceed.
+        traces: The recordings, one of each run.
+        baseline: The runs that they must not exceed.
         budgets: The most that a step, or the run, may take, by the name of a measure.
         max_regress: The allowed increase of times over the baseline, as a ratio.
+        judges_times: Whether times are compared with the baseline, and not counts alone.
     """
-    step_values = measure_steps(trace)
+    runs = tuple(map(MeasuredRun.from_trace, traces))
     checked: list[MeasureCheck] = []
-    notes: tuple[str, ...] = ()
+    notes: list[str] = []
     if baseline is not None:
-        like = Comparability.from_trace(trace)
-        notes = tuple(property_differences(baseline.comparability, like))
-        has_same_devices = baseline.comparability.devices == like.devices
-        checked += _check_against_baseline(
-            trace, step_values, baseline, max_regress, has_same_devices=has_same_devices
+        like = runs[0].comparability
+        notes += property_differences(baseline.runs[0].comparability, like)
+        checked += _check_counts(traces, runs, baseline, notes)
+        if judges_times:
+            checked += _check_times(traces, runs, baseline, max_regress, notes)
+    budget_checks = [
+        _check_budget(traces, runs, name, limit) for name, limit in (budgets or {}).items()
+    ]
+    if any(is_time(check.measure) for check in budget_checks) and not judges_times:
+        notes.append(load_sentence(runs))
+    left_out = () if baseline is None or judges_times else time_measures(baseline)
+    return RecordingCheck(
+        ", ".join(trace.source for trace in traces),
+        None if baseline is None else baseline.source,
+        (*checked, *budget_checks),
+        tuple(notes),
+        left_out,
+        len(runs),
+        0 if baseline is None else len(baseline.runs),
+        _mean_load(runs),
+    )
+
+
+def _mean_load(runs: Sequence[MeasuredRun]) -> float | None:
+    loads = [run.load for run in runs if run.load is not None]
+    return round(float(np.mean(loads)), 3) if loads else None
+
+
+def _check_counts(
+    traces: Sequence[Trace], runs: Sequence[MeasuredRun], baseline: Baseline, notes: list[str]
+) -> Iterator[MeasureCheck]:
+    for name in count_measures(baseline):
+        lacking = next(
+            (t for t, run in zip(traces, runs, strict=True) if run.figure(name) is None), None
         )
-        checked += [
-            check_run_against_baseline(
-                trace.run, name, before, max_regress, has_same_devices=has_same_devices
-            )
-            for name, before in baseline.run_measures.items()
-        ]
-    for name, limit in (budgets or {}).items():
-        if name in MEASURES:
-            checked.append(_check_against_budget(trace, step_values, MEASURES[name], limit))
-        elif name in ACCOUNT_MEASURES:
-            values = _account_values(trace, ACCOUNT_MEASURES[name])
-            checked.append(_check_against_budget(trace, values, ACCOUNT_MEASURES[name], limit))
+        if lacking is not None:
+            limit = float(figures_of_runs(baseline.runs, name).max())
+            why = _why_unknown(lacking, name)
+            yield MeasureCheck(name, "baseline", "unknown", None, limit, why=why)
+            continue
+        found = check_count(name, baseline.runs, runs)
+        note = note_on_larger_steps(found, baseline.runs, runs)
+        notes += [note] if note else []
+        yield _with_lines(found, traces)
+
+
+def _check_times(
+    traces: Sequence[Trace],
+    runs: Sequence[MeasuredRun],
+    baseline: Baseline,
+    max_regress: float,
+    notes: list[str],
+) -> Iterator[MeasureCheck]:
+    comparison = TimeComparison.of_runs(baseline, runs)
+    notes.append(comparison.load_sentence())
+    names = time_measures(baseline)
+    for name in names:
+        lacking = next(
+            (t for t, run in zip(traces, runs, strict=True) if run.figure(name) is None), None
+        )
+        if lacking is not None:
+            why = _why_unknown(lacking, name)
+            yield MeasureCheck(name, "baseline", "unknown", None, None, why=why)
         else:
-            checked.append(check_run_against_budget(trace.run, name, limit))
-    told = None if baseline is None else baseline.source
-    return RecordingCheck(trace.source, told, tuple(checked), notes)
+            yield _with_lines(comparison.check(name, max_regress, len(names)), traces)
+
+
+def _why_unknown(trace: Trace, name: str) -> str:
+    if name in MEASURES:
+        return _why_measure_is_unknown(trace, MEASURES[name])
+    return why_run_measure_is_unknown(trace.run, name) or "the steps are too few for its variation"
+
+
+def _with_lines(check: MeasureCheck, traces: Sequence[Trace]) -> MeasureCheck:
+    """Adds to a measure above its limit the lines of the last recording that add most to it."""
+    if check.state != "over":
+        return check
+    if check.measure in BUDGET_MEASURES:
+        return replace(check, lines=_contributing_lines_if_over(traces[-1], check.measure, "over"))
+    return replace(check, lines=lines_of_run_measure(traces[-1].run, check.measure))
+
+
+def _check_budget(
+    traces: Sequence[Trace], runs: Sequence[MeasuredRun], name: str, limit: float
+) -> MeasureCheck:
+    """Checks runs against a budget: each alone, or times of three and more by how they vary."""
+    checks = [
+        _check_budget_of_run(t, run, name, limit) for t, run in zip(traces, runs, strict=True)
+    ]
+    values = np.array([check.now for check in checks if check.now is not None])
+    interval = interval_of_runs(values) if is_time(name) and values.size == len(checks) else None
+    if interval is None:
+        worst = {"over": 2, "unknown": 1, "within": 0}
+        return max(checks, key=lambda check: (worst[check.state], check.now or 0.0))
+    now = float(values.mean())
+    state: CheckState = "over" if interval[0] > limit else "within"
+    low, high = (end - limit for end in interval)
+    found = MeasureCheck(name, "budget", state, now, limit, now - limit, low, high)
+    return _with_lines(found, traces)
+
+
+def _check_budget_of_run(trace: Trace, run: MeasuredRun, name: str, limit: float) -> MeasureCheck:
+    if name in MEASURES:
+        return _check_against_budget(trace, run.measures, MEASURES[name], limit)
+    if name in ACCOUNT_MEASURES:
+        values = _account_values(trace, ACCOUNT_MEASURES[name])
+        return _check_against_budget(trace, values, ACCOUNT_MEASURES[name], limit)
+    return check_run_against_budget(trace.run, name, limit)
 
 
 def _account_values(trace: Trace, measure: Measure) -> dict[str, Values]:
@@ -125,81 +258,6 @@ def _account_values(trace: Trace, measure: Measure) -> dict[str, Values]:
         return {}
     values = measure.per_step(trace, step_windows(trace))
     return {measure.name: values} if values.size else {}
-
-
-def _check_against_baseline(
-    trace: Trace,
-    step_values: Mapping[str, Values],
-    baseline: Baseline,
-    max_regress: float,
-    *,
-    has_same_devices: bool,
-) -> Iterator[MeasureCheck]:
-    for name, before in baseline.measures.items():
-        measure = MEASURES[name]
-        after = step_values.get(name)
-        if after is None:
-            why = _why_measure_is_unknown(trace, measure)
-            yield MeasureCheck(
-                name,
-                "baseline",
-                "unknown",
-                None,
-                _maximum_or_median_of_steps(measure, before),
-                why=why,
-            )
-        elif measure.is_exact:
-            now, limit = (
-                _maximum_or_median_of_steps(measure, after),
-                _maximum_or_median_of_steps(measure, before),
-            )
-            state: CheckState = "over" if now > limit else "better" if now < limit else "within"
-            yield MeasureCheck(
-                name,
-                "baseline",
-                state,
-                now,
-                limit,
-                now - limit,
-                lines=_contributing_lines_if_over(trace, name, state),
-            )
-        elif not has_same_devices:
-            why = "the devices differ"
-            yield MeasureCheck(
-                name,
-                "baseline",
-                "unknown",
-                _maximum_or_median_of_steps(measure, after),
-                None,
-                why=why,
-            )
-        else:
-            yield _check_time_against_baseline(trace, name, before, after, max_regress)
-
-
-def _check_time_against_baseline(
-    trace: Trace, measure_name: str, before: Values, after: Values, max_regress: float
-) -> MeasureCheck:
-    found = median_shift(before, after)
-    state: CheckState = "within"
-    if min(before.size, after.size) < _MIN_STEPS_TO_CHECK_TIMES or found.p_value is None:
-        why = f"{before.size} and {after.size} steps are too few to estimate variation"
-        return MeasureCheck(measure_name, "baseline", "unknown", found.after, found.before, why=why)
-    if found.is_significant and found.difference > max_regress * found.before:
-        state = "over"
-    elif found.is_significant and found.difference < 0:
-        state = "better"
-    return MeasureCheck(
-        measure_name,
-        "baseline",
-        state,
-        found.after,
-        found.before,
-        found.difference,
-        found.low,
-        found.high,
-        lines=_contributing_lines_if_over(trace, measure_name, state),
-    )
 
 
 def _check_against_budget(
@@ -229,7 +287,14 @@ def _maximum_or_median_of_steps(measure: Measure, values: Values) -> float:
 
 def _why_measure_is_unknown(trace: Trace, measure: Measure) -> str:
     lacks = missing_requirement_sentences(trace, ("steps", *measure.needs))
-    return f"the recording lacks {lacks[0]}" if lacks else "the recording does not contain it"
+    if lacks:
+        return f"the recording lacks {lacks[0]}"
+    if "memory" in measure.needs:
+        return (
+            "the recording does not tell it: there is no steady step but its first, in which "
+            "releases of what was allocated before are missing, or there are records without sizes"
+        )
+    return "the recording does not contain it"
 
 
 def _contributing_lines_if_over(

@@ -1,4 +1,4 @@
-"""Checks figures of a run against a baseline or a budget.
+"""Checks figures of a run against budgets, and holds what a check of any measure found.
 
 What happens once in a run, such as its imports, was measured once: it is over a budget if it took
 longer. Durations of steps vary, and are over a limit only where the interval of the figure is.
@@ -10,9 +10,7 @@ from typing import Final, Literal, TypeAlias
 import polars as pl
 
 from selftime.analysis.run.parts import run_parts
-from selftime.compare.difference_columns import VERDICT_CONFIDENCE_LEVEL
 from selftime.compare.run_figures import RunMeasure, run_measure
-from selftime.compare.section_statistics import SectionedFigure, difference_interval
 from selftime.compare.statistical_significance import CONFIDENCE_LEVEL
 from selftime.errors import UsageError
 from selftime.run import Run
@@ -73,61 +71,17 @@ def check_run_against_budget(run: Run, name: str, limit: float) -> MeasureCheck:
     figure = measure.figure
     why = _why_unknown(run, measure)
     if figure is None or why:
-        return _unknown(measure, "budget", limit, why)
+        return _unknown(measure, limit, why)
     least = figure.whole
     if _has_known_variation(measure):
         interval = figure.interval(CONFIDENCE_LEVEL)
         if interval is None:
-            return _unknown(measure, "budget", limit, _TOO_FEW)
+            return _unknown(measure, limit, _TOO_FEW)
         least = interval[0]
     state: CheckState = "over" if least > limit else "within"
     lines = _lines_of_part(run, measure) if state == "over" else ()
     apart = figure.whole - limit
     return MeasureCheck(name, "budget", state, figure.whole, limit, apart, lines=lines)
-
-
-def check_run_against_baseline(
-    run: Run,
-    name: str,
-    before: SectionedFigure,
-    max_regress: float,
-    *,
-    has_same_devices: bool,
-) -> MeasureCheck:
-    """Checks that a measure of a run is no larger than in a baseline.
-
-    Step times may exceed it by chance, or by at most `max_regress`; other measures may not.
-
-    Args:
-        run: The run.
-        name: The measure's name.
-        before: The baseline's figure, in the measure's own unit.
-        max_regress: The allowed increase of times, as a ratio.
-        has_same_devices: Whether the baseline is of the same devices; else no time is judged.
-    """
-    measure = _measure_named(run, name)
-    figure = measure.figure
-    why = _why_unknown(run, measure)
-    if figure is None or why:
-        return _unknown(measure, "baseline", before.whole, why)
-    difference = figure.whole - before.whole
-    if not _has_known_variation(measure):
-        state: CheckState = "over" if difference > 0 else "better" if difference < 0 else "within"
-        lines = _lines_of_part(run, measure) if state == "over" else ()
-        return MeasureCheck(
-            name, "baseline", state, figure.whole, before.whole, difference, lines=lines
-        )
-    interval = difference_interval(before, figure, CONFIDENCE_LEVEL)
-    if interval is None or not has_same_devices:
-        why = _TOO_FEW if has_same_devices else "the devices differ"
-        return _unknown(measure, "baseline", before.whole, why)
-    sure = difference_interval(before, figure, VERDICT_CONFIDENCE_LEVEL) or interval
-    state = "within"
-    if sure[0] > 0 and difference > max_regress * before.whole:
-        state = "over"
-    elif sure[1] < 0:
-        state = "better"
-    return MeasureCheck(name, "baseline", state, figure.whole, before.whole, difference, *interval)
 
 
 def _measure_named(run: Run, name: str) -> RunMeasure:
@@ -142,6 +96,11 @@ def _has_known_variation(measure: RunMeasure) -> bool:
     return measure.name.startswith("steps.") and measure.unit == "ns"
 
 
+def why_run_measure_is_unknown(run: Run, name: str) -> str:
+    """Returns why a run does not have a measure, or not all of it; empty if it has it."""
+    return _why_unknown(run, _measure_named(run, name))
+
+
 def _why_unknown(run: Run, measure: RunMeasure) -> str:
     """Returns why a measure of a run cannot be judged; empty if it can."""
     if not run.source:
@@ -151,11 +110,14 @@ def _why_unknown(run: Run, measure: RunMeasure) -> str:
     return "" if run.is_whole or _has_known_variation(measure) else _NO_END
 
 
-def _unknown(
-    measure: RunMeasure, against: Literal["baseline", "budget"], limit: float, why: str
-) -> MeasureCheck:
+def _unknown(measure: RunMeasure, limit: float, why: str) -> MeasureCheck:
     now = None if measure.figure is None else measure.figure.whole
-    return MeasureCheck(measure.name, against, "unknown", now, limit, why=why)
+    return MeasureCheck(measure.name, "budget", "unknown", now, limit, why=why)
+
+
+def lines_of_run_measure(run: Run, name: str) -> tuple[ContributingLine, ...]:
+    """Returns the lines on which most of a measure of a run was spent; () if unknown."""
+    return _lines_of_part(run, _measure_named(run, name))
 
 
 def _lines_of_part(run: Run, measure: RunMeasure) -> tuple[ContributingLine, ...]:

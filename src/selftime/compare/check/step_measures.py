@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from selftime.analysis.device.device_work import device_work
+from selftime.analysis.memory.memory_records import memory_records_with_totals
 from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
 from selftime.array_types import Floats
 from selftime.compare.amounts_per_step import StepWindows, step_windows
@@ -101,17 +102,30 @@ def _allocation_counts(trace: Trace, steps: StepWindows) -> Floats:
 
 
 def _peak_increases_in_bytes(trace: Trace, steps: StepWindows) -> Floats:
-    """Returns the largest increase of allocated bytes on any device within each step."""
-    rises = np.zeros(steps.count)
-    for _, events in trace.memory.group_by("device_type", "device", maintain_order=True):
+    """Returns the largest increase of allocated bytes on any device within each step.
+
+    Totals that the trace lacks are summed from the records. Steps whose peak is not known are left
+    out: the first of the recording if its sum may decide, as releases of what was allocated before
+    are missing in it. All are if a record tells neither its bytes nor the total after it.
+    """
+    is_untold = pl.col("bytes").is_null() & (pl.col("allocated").fill_null(-1) < 0)
+    if trace.memory.select(is_untold.any()).item():
+        return np.zeros(0)
+    rises = {"recorded": np.zeros(steps.count), "summed": np.zeros(steps.count)}
+    records = memory_records_with_totals(trace)
+    for (_, _, how), events in records.group_by("type", "device", "how", maintain_order=True):
         sizes, totals = events["bytes"].to_numpy(), events["allocated"].to_numpy()
         step = steps.step_index_at(events["time"].to_numpy())
+        own = rises[str(how)]
         for number in range(steps.count):
             inside = np.flatnonzero(step == number)
             if inside.size:
                 before = totals[inside[0]] - sizes[inside[0]]
-                rises[number] = max(rises[number], float(totals[inside].max() - before))
-    return rises
+                own[number] = max(own[number], float(totals[inside].max() - before))
+    is_first = steps.start <= all_step_windows(trace).start.min()
+    is_known = ~is_first | (rises["summed"] <= rises["recorded"])
+    known: Floats = np.maximum(rises["recorded"], rises["summed"])[is_known]
+    return known
 
 
 _MEASURES: Final = (

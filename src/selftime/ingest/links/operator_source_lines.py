@@ -38,7 +38,8 @@ def _lines_from_call_stacks(
     metadata: Mapping[str, Any], ops: pl.DataFrame, frames: pl.DataFrame
 ) -> pl.DataFrame:
     with_stack = ops.filter(pl.col("call_stack").is_not_null()).select("id", "call_stack")
-    executing = not frames.height and "baseTimeNanoseconds" not in metadata
+    is_old = "baseTimeNanoseconds" not in metadata or "selftime_clock" in metadata
+    executing = not frames.height and is_old
     how = "stack" if executing else "definition"
     unique = with_stack["call_stack"].unique()
     chosen = {text: _preferred_frame(text) for text in unique.cast(pl.String).to_list()}

@@ -4,12 +4,14 @@ chrome            the trace-event format, for viewers and for selftime itself
 chrome_args       arguments of events in that format
 perfetto          Perfetto's own format
 perfetto_job      all ranks of a job in one Perfetto file
+job_clocks        the times of a job's ranks on one clock
 perfetto_tracks   tracks of that format
 perfetto_fields   numbers of the fields of its messages
 protobuf_encoding the encoding of protocol buffers
 speedscope        evented profiles
 folded_stacks     folded stacks
 tables            Parquet and CSV
+workbook          Excel workbooks
 export_format     the interface of an export, and what several formats share
 """
 
@@ -21,10 +23,10 @@ from selftime.errors import UsageError
 from selftime.reports.export.chrome import CHROME
 from selftime.reports.export.export_format import Export, ExportOptions, ExportResult
 from selftime.reports.export.folded_stacks import FOLDED
-from selftime.reports.export.perfetto import PERFETTO
-from selftime.reports.export.perfetto_job import write_job
+from selftime.reports.export.perfetto_job import PERFETTO
 from selftime.reports.export.speedscope import SPEEDSCOPE
 from selftime.reports.export.tables import CSV, PARQUET
+from selftime.reports.export.workbook import XLSX
 from selftime.trace import Job, Trace
 from selftime.views import find_view
 
@@ -36,11 +38,10 @@ __all__ = [
     "export",
     "export_options",
     "find_format",
-    "write_job",
 ]
 
 EXPORTS: Final[dict[str, Export]] = {
-    one.name: one for one in (CHROME, PERFETTO, SPEEDSCOPE, FOLDED, PARQUET, CSV)
+    one.name: one for one in (CHROME, PERFETTO, SPEEDSCOPE, FOLDED, PARQUET, CSV, XLSX)
 }
 """Every export format, by its name."""
 
@@ -62,7 +63,7 @@ def export(
     """Exports a trace to a file, or to a folder for the formats `parquet` and `csv`.
 
     Args:
-        subject: A trace; a job if the format is Perfetto's.
+        subject: A trace; a job if the format is Perfetto's or speedscope's.
         output: The file, compressed with gzip if its name ends in `.gz`; or the folder.
         to: The format, one of `EXPORTS`.
         options: For stacks `weight`: "host" (default) or "device"; for tables `views`: names.
@@ -74,9 +75,9 @@ def export(
     export_format, parsed_options = find_format(to), export_options(to, **options)
     if isinstance(subject, Trace):
         return export_format.write(subject, Path(output), parsed_options)
-    if export_format is not PERFETTO:
+    if export_format.write_job is None:
         raise UsageError(f"`{to}` holds one trace: export each of `job.traces` by itself")
-    return write_job(subject, Path(output), parsed_options)
+    return export_format.write_job(subject, Path(output), parsed_options)
 
 
 def export_options(to: str, **options: Any) -> ExportOptions:

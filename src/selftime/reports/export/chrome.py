@@ -1,6 +1,7 @@
 """Exports a trace to the Chrome trace-event format in Kineto's layout, which selftime can read.
 
-Format: "Trace Event Format", JSON Object Format. Times are decimal microseconds without rounding.
+Format: "Trace Event Format", JSON Object Format. Times are decimal microseconds without rounding,
+from the begin of the day, as the key `baseTimeNanoseconds` says: so viewers can hold them exactly.
 Slices that overlap others of their thread are moved to additional threads; reading undoes this.
 The exported file has the same slices and links when read again, and so gives the same views.
 """
@@ -32,10 +33,15 @@ from selftime.reports.export.export_format import (
 )
 from selftime.reports.trace_file import JsonTraceWriter, open_file_writer
 from selftime.rewrite.added_threads import AddedThreads, number_if_integer
+from selftime.rewrite.event_times import (
+    ADDED_BASE_TIME_JSON,
+    ADDED_BASE_TIME_KEY,
+    BASE_TIME_KEY,
+    base_time_of_written_file,
+)
 from selftime.trace import Trace
 
 _JSON_EVENT_SEPARATOR: Final = ",\n  "
-_BASE_TIME_METADATA_KEY: Final = "baseTimeNanoseconds"
 _TOP_LEVEL_KEYS_NOT_FROM_METADATA: Final = ("traceEvents", "selftime_tracks")
 """Top-level JSON keys that the export generates; all other keys come from the trace's metadata."""
 _SORT_INDEX_BY_TRACK_KIND: Final = {
@@ -61,7 +67,7 @@ def write(trace: Trace, output: Path, options: ExportOptions) -> ExportResult:
     result = ExportResult()
     with open_file_writer(output, trace.source) as write_bytes:
         file = JsonTraceWriter(write_bytes)
-        time_offset = _file_time_minus_trace_time_ns(trace)
+        time_offset = _write_base_time(trace, file)
         for key, value in trace.metadata.items():
             if key not in _TOP_LEVEL_KEYS_NOT_FROM_METADATA:
                 file.receive_key(key, _encode_as_json(value))
@@ -70,6 +76,7 @@ def write(trace: Trace, output: Path, options: ExportOptions) -> ExportResult:
             np.ones(trace.slices.height, bool),
             trace.slices["start"].to_numpy(),
             slice_end_times(trace.slices),
+            for_json=True,
         )
         _write_process_and_thread_names(trace, file, added_threads)
         result.written["slices"] = trace.slices.height
@@ -90,12 +97,18 @@ CHROME: Final = Export(
 )
 
 
-def _file_time_minus_trace_time_ns(trace: Trace) -> int:
-    """Returns the ns to add to a time of the trace to get the time in the written file."""
-    base = trace.metadata.get(_BASE_TIME_METADATA_KEY)
+def _write_base_time(trace: Trace, file: JsonTraceWriter) -> int:
+    """Writes the time from which the file counts; returns the ns to add to a time of the trace.
+
+    A repeated key is ignored, so that what is written here stands for the trace's own.
+    """
     if trace.origin is None:
         return 0
-    return trace.origin - base if isinstance(base, int) else trace.origin
+    base = base_time_of_written_file(trace.origin)
+    if not isinstance(trace.metadata.get(BASE_TIME_KEY), int):
+        file.receive_key(ADDED_BASE_TIME_KEY, ADDED_BASE_TIME_JSON)
+    file.receive_key(BASE_TIME_KEY, b"%d" % base)
+    return trace.origin - base
 
 
 def _encode_as_json(value: Any) -> bytes:

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from selftime.rewrite.event_times import MAX_TIME_WITH_TENTHS_NS
 from selftime.trace import Trace
 
 _NS_PER_US: Final = 1_000
@@ -150,13 +151,22 @@ def json_triple_expression(column: pl.Expr) -> pl.Expr:
 
 
 def decimal_microseconds_expression(nanoseconds: pl.Expr) -> pl.Expr:
-    """Returns a Polars expression that writes ns as exact decimal microseconds, such as `1.5`."""
+    """Returns a Polars expression that writes ns as decimal microseconds, such as `1.5`.
+
+    Rounded to ns they are exact. A fourth decimal stands where `rewrite.event_times` says why.
+    """
     magnitude, sign = (
         nanoseconds.abs(),
         pl.when(nanoseconds < 0).then(pl.lit("-")).otherwise(pl.lit("")),
     )
     fraction_ns = magnitude % _NS_PER_US
-    fraction = pl.concat_str(pl.lit("."), fraction_ns.cast(pl.String).str.zfill(3))
+    shown_ns = (magnitude / float(_NS_PER_US) * float(_NS_PER_US)).floor().cast(pl.Int64)
+    is_short = (magnitude < MAX_TIME_WITH_TENTHS_NS) & (shown_ns < magnitude)
+    fraction = pl.concat_str(
+        pl.lit("."),
+        fraction_ns.cast(pl.String).str.zfill(3),
+        pl.when(is_short).then(pl.lit("1")).otherwise(pl.lit("")),
+    )
     return pl.concat_str(
         sign,
         (magnitude // _NS_PER_US).cast(pl.String),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE
 from selftime.progress import ProgressCallback
-from selftime.trace import Trace
+from selftime.trace import Job, Trace
 
 Weight: TypeAlias = Literal["host", "device"]
 
@@ -68,6 +68,8 @@ class Export:
     """Function that writes one trace to a file or folder, and returns what it wrote."""
     option_names: frozenset[str] = frozenset()
     """Names of the fields of `ExportOptions` that the format uses, besides `progress`."""
+    write_job: Callable[[Job, Path, ExportOptions], ExportResult] | None = None
+    """Function that writes all traces of a job to one file; None if the format holds one trace."""
 
 
 def slice_batches(slice_count: int) -> list[tuple[int, int]]:

@@ -18,7 +18,6 @@ from selftime.array_types import Ints
 from selftime.reports.export.chrome_args import SliceArguments
 from selftime.reports.export.export_format import (
     SLICES_PER_BATCH,
-    Export,
     ExportOptions,
     ExportResult,
     SliceArrows,
@@ -74,11 +73,6 @@ def write(trace: Trace, output: Path, options: ExportOptions) -> ExportResult:
         sequence.write(options)
     sequence.result.size = file.size
     return sequence.result
-
-
-PERFETTO: Final = Export(
-    "perfetto", "Perfetto: every slice shown, those that overlap too", ".pftrace", write
-)
 
 
 class PerfettoPacketSequence:

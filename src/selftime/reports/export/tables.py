@@ -16,7 +16,7 @@ import polars as pl
 
 from selftime import schema
 from selftime.errors import UsageError
-from selftime.output_file import make_folder, open_output, report_output_errors
+from selftime.output_file import STDOUT_NAME, make_folder, open_output, report_output_errors
 from selftime.reports.export.export_format import Export, ExportOptions, ExportResult
 from selftime.reports.tables.tabular import as_csv, column_description_data
 from selftime.schema import Column
@@ -39,8 +39,10 @@ def write(suffix: str, trace: Trace, output: Path, options: ExportOptions) -> Ex
         SelftimeError: The folder cannot be written.
     """
     result, descriptions = ExportResult(), {}
-    tables = list(_names_columns_and_tables_to_export(trace, options.views))
+    tables = list(names_columns_and_tables_to_export(trace, options.views))
     with report_output_errors(output), ExitStack() as files:
+        if str(output) == STDOUT_NAME:
+            raise UsageError("the tables are several files; name a folder for them with `-o`")
         if output.exists() and not output.is_dir():
             raise UsageError(f"`{output}` is a file; name a folder for the tables with `-o`")
         make_folder(output)
@@ -83,7 +85,7 @@ CSV: Final = Export(
 )
 
 
-def _names_columns_and_tables_to_export(
+def names_columns_and_tables_to_export(
     trace: Trace, views: tuple[str, ...]
 ) -> Iterator[tuple[str, str, tuple[Column, ...], Callable[[], pl.DataFrame]]]:
     """Yields (name, description, columns, function that computes the table) for each table."""

@@ -149,6 +149,7 @@ from selftime.advice.rule_definition import (
     rule,
 )
 from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.recorded_cores import cores_used_by_others, usable_cores
 from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.intervals import length
@@ -193,7 +194,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits, threads, cores = (
         step_statistics(trace),
         recorded_facts.intra_op_thread_count(trace),
-        recorded_facts.usable_core_count(trace),
+        usable_cores(trace),
     )
     if limits is None or trace.device_args.height:
         yield Checked("the step's work does not run on threads of the CPU", is_absent=True)
@@ -216,7 +217,7 @@ def _oversubscription_outcome(
         _count_concurrent_calling_threads(operators),
         recorded_facts.local_rank_count(trace),
     )
-    other_load = recorded_facts.cores_used_by_others(trace) or 0.0
+    other_load = cores_used_by_others(trace) or 0.0
     worker_load = recorded_facts.cores_used_by_workers(trace) or 0.0
     own_threads = thread_count * caller_count
     free_cores = max(core_count - other_load - worker_load, 0.0)

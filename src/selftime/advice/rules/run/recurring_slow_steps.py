@@ -78,6 +78,7 @@ from selftime.advice.rule_definition import (
     rule,
 )
 from selftime.advice.savings.claims import RunClaim
+from selftime.analysis.recorded_cores import cores_used_by_others, usable_cores
 from selftime.analysis.run.compilation_sites import iterators_with_segments
 from selftime.analysis.run.sampled_lines import sampled_lines
 from selftime.analysis.run.slow_steps import slow_step_activities, steps_of_run
@@ -129,8 +130,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _lack_of_cores(trace: Trace) -> str | None:
     """Returns what to record instead if other programs took cores that the threads need."""
-    cores = recorded_facts.usable_core_count(trace)
-    others = recorded_facts.cores_used_by_others(trace)
+    cores = usable_cores(trace)
+    others = cores_used_by_others(trace)
     if cores is None or others is None or others < MIN_SHARE_OF_CORES_USED_BY_OTHERS * cores:
         return None
     if cores - others >= (recorded_facts.intra_op_thread_count(trace) or cores):
