@@ -145,8 +145,11 @@ class Verification:
     """Whether both programs computed the same; None if that was not asked."""
 
     def to_json(self) -> str:
-        """Returns one line of JSON, with keys in a fixed order and floats rounded to 6 decimals."""
-        return json.dumps({"format": FORMAT, **rounded_json(asdict(self))}, allow_nan=False)
+        """Returns one line of JSON, with keys in a fixed order; times have 6 decimals."""
+        told = {"format": FORMAT, **rounded_json(asdict(self))}
+        if self.results is not None:  # relative differences may be far below a decimal's
+            told["results"] = asdict(self.results)
+        return json.dumps(told, allow_nan=False)
 
 
 def verify(

@@ -28,7 +28,7 @@ def add_command(app: typer.Typer) -> None:
     )(mcp)
 
 
-def mcp(
+def mcp(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     paths: Annotated[
         list[str] | None,
         typer.Argument(
