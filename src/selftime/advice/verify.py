@@ -200,9 +200,7 @@ def verify(
         notes=recording_differences(before, after),
         repaired=None if named is None else _repaired(named, named in gone, achieved, benched),
         limits=() if benched is not None else (_DRIFT_IS_NOT_HELD,),
-        results=None
-        if compare is None
-        else compare(_semantics(gone if named is None else [named])),
+        results=compare and compare(_semantics(gone if named is None else [named])),
     )
 
 

@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -18,6 +18,25 @@ from selftime.errors import UsageError
 
 if TYPE_CHECKING:
     from selftime.mcp.actions import AllowedActions
+
+
+_AllowOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ACTIONS",
+        help="What an agent may do: `run`, `bench`, `verify`, with commas; default: only read.",
+    ),
+]
+_RootOption: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="DIR",
+        help="Run only scripts below it, with `--allow`; default: this folder. Repeatable.",
+    ),
+]
+_LimitOption: TypeAlias = Annotated[
+    float, typer.Option(min=1, metavar="S", help="Longest time of an action.")
+]
 
 
 def add_command(app: typer.Typer) -> None:
@@ -38,23 +57,9 @@ def mcp(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     query_seconds: QuerySeconds = None,
     query_memory: QueryMemory = None,
     query_threads: QueryThreads = None,
-    allow: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ACTIONS",
-            help="What an agent may do: `run`, `bench`, `verify`, with commas; default: only read.",
-        ),
-    ] = None,
-    root: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="DIR",
-            help="Run only scripts below it, with `--allow`; default: this folder. Repeatable.",
-        ),
-    ] = None,
-    limit_seconds: Annotated[
-        float, typer.Option(min=1, metavar="S", help="Longest time of an action.")
-    ] = 600.0,
+    allow: _AllowOption = None,
+    root: _RootOption = None,
+    limit_seconds: _LimitOption = 600.0,
 ) -> None:
     """Answer an agent over the Model Context Protocol, on standard input and output.
 

@@ -21,6 +21,26 @@ _FOLDER_SCHEMA: Final[JsonSchema] = {
 }
 
 
+_RECORD_PARAMETERS: Final[dict[str, JsonSchema]] = {
+    "script": _SCRIPT_SCHEMA,
+    "args": _ARGS_SCHEMA,
+    "folder": _FOLDER_SCHEMA,
+    "steps": {"type": "integer", "minimum": 1, "maximum": 100},
+    "seed": {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": (1 << 32) - 1,
+        "description": "Seeds random, NumPy and PyTorch, for `verify`.",
+    },
+}
+_BENCH_PARAMETERS: Final[dict[str, JsonSchema]] = {
+    "before": _SCRIPT_SCHEMA,
+    "after": _SCRIPT_SCHEMA,
+    "args": _ARGS_SCHEMA,
+    "folder": _FOLDER_SCHEMA,
+}
+
+
 def action_tools(actions: Actions, is_cancelled: Callable[[], bool]) -> dict[str, AgentTool]:
     """Returns the allowed tools by name; what they run is stopped once `is_cancelled` is True."""
     tools = (
@@ -28,18 +48,7 @@ def action_tools(actions: Actions, is_cancelled: Callable[[], bool]) -> dict[str
             "record",
             "Runs a program to its end, or for the time that the user allows, and records a few "
             "of its steps and its first results. The answer has the ids of the new traces.",
-            {
-                "script": _SCRIPT_SCHEMA,
-                "args": _ARGS_SCHEMA,
-                "folder": _FOLDER_SCHEMA,
-                "steps": {"type": "integer", "minimum": 1, "maximum": 100},
-                "seed": {
-                    "type": "integer",
-                    "minimum": 0,
-                    "maximum": (1 << 32) - 1,
-                    "description": "Seeds random, NumPy and PyTorch, for `verify`.",
-                },
-            },
+            _RECORD_PARAMETERS,
             ("script",),
             lambda _, given: actions.record(
                 given["script"],
@@ -53,12 +62,7 @@ def action_tools(actions: Actions, is_cancelled: Callable[[], bool]) -> dict[str
         AgentTool(
             "bench",
             "Times two programs in turn, unrecorded, until it is sure which is faster.",
-            {
-                "before": _SCRIPT_SCHEMA,
-                "after": _SCRIPT_SCHEMA,
-                "args": _ARGS_SCHEMA,
-                "folder": _FOLDER_SCHEMA,
-            },
+            _BENCH_PARAMETERS,
             ("before", "after"),
             lambda _, given: actions.bench(
                 given["before"],

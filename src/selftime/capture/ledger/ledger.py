@@ -88,8 +88,7 @@ class Ledger:
         """Kind of the current segment if known before its end, else None."""
         self.is_written = False
         """Whether lines are written to the file; while False, they are kept in memory."""
-        self.results: KeptResults | None = None
-        """What the program computed in its first rounds; None if that is not kept."""
+        self.results: KeptResults | None = None  # of the program's first rounds, if it is asked for
         self.on_segment_end: Callable[[], None] = _nothing
         """Function that the program's thread calls at the end of each step but settled ones."""
         self.time_device: Callable[[], None] | None = None
