@@ -275,6 +275,24 @@ def value_text(value: object, unit: Unit) -> str:
     return str(value)
 
 
+def text_with_unit(value: object, unit: Unit) -> str:
+    """Returns the text of a value that may itself be text, such as `"77074"`, in its unit.
+
+    >>> text_with_unit("77074", "ns"), text_with_unit("true", "flag"), text_with_unit("7", "id")
+    ('77.1 µs', 'yes', '7')
+    """
+    if not isinstance(value, str):
+        return value_text(value, unit)
+    if unit == "flag":
+        return value_text(value == "true", unit)
+    if unit not in _TEXT_FUNCTION_OF_UNIT:
+        return value
+    try:
+        return _text_of_number_with_unit(float(value), unit)
+    except ValueError:
+        return value
+
+
 def texts_that_differ(first: float, second: float, unit: Unit) -> tuple[str, str]:
     """Returns two values as text, with as many digits as tell them apart if they differ.
 

@@ -77,6 +77,7 @@ def as_text(  # noqa: PLR0913 - keyword arguments
     tells the reader how to see columns that do not fit.
     """
     table = _with_relative_file_column(nan_and_infinity_as_null(table), root)
+    table, columns = _with_values_in_units_of_rows(table, columns)
     shown_rows = table if rows is None else table.head(rows)
     zero_columns = [c.name for c in columns if _is_zero_in_all_rows(table[c.name], c)]
     shown_columns = [
@@ -101,6 +102,24 @@ def _with_relative_file_column(table: pl.DataFrame, root: str | None) -> pl.Data
     if root is None or "file" not in table.columns:
         return table
     return table.with_columns(pl.col("file").cast(pl.String).str.strip_prefix(f"{root}/"))
+
+
+def _with_values_in_units_of_rows(
+    table: pl.DataFrame, columns: tuple[Column, ...]
+) -> tuple[pl.DataFrame, tuple[Column, ...]]:
+    """Returns the table with each `value` written in the `unit` of its row, without that column.
+
+    So one duration has one form, whether it is a row's value or stands in a column of durations.
+    """
+    if not {"value", "unit"} <= set(table.columns):
+        return table, columns
+    pairs = zip(table["value"].to_list(), table["unit"].to_list(), strict=True)
+    written = pl.Series(
+        "value",
+        [None if value is None else units.text_with_unit(value, unit) for value, unit in pairs],
+        dtype=pl.String,
+    )
+    return table.with_columns(written), tuple(c for c in columns if c.name != "unit")
 
 
 def _is_quantity_column(column: Column) -> bool:
