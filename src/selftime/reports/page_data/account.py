@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from selftime.advice import Advice
 from selftime.advice.account.account_rows import AccountRow, KindAccount, StepAccount
-from selftime.advice.advice_result import truncate_middle
+from selftime.units import truncate_middle
 from selftime.advice.number_slices import account_row_ids
 from selftime.reports.advice.account_places import RowCells
 from selftime.reports.advice.account_sentence import (
@@ -110,7 +110,7 @@ def _row_data(advice: Advice, row: AccountRow, text: str, cells: RowCells) -> di
         "what": cells.what,
         "name": None if cells.name is None else truncate_middle(cells.name),
         "line": None if cells.line is None else truncate_middle(cells.line),
-        "file": row.where.file,
+        "file": None if row.where.file is None else truncate_middle(row.where.file),
         "line_number": row.where.line,
         "at_most": None if most is None else milliseconds_text(most),
         "time": milliseconds_text(row.ms),

@@ -10,7 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from selftime.advice import Advice
-from selftime.advice.advice_result import Health, truncate_middle
+from selftime.advice.advice_result import Health
+from selftime.units import truncate_middle
 from selftime.advice.finding_ids import select_findings
 from selftime.advice.rule_definition import Finding
 from selftime.reports.advice import wording

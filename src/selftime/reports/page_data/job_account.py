@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from selftime.advice.account.job_account import JobAccount, JobAccountRow, account_of_job
-from selftime.advice.advice_result import truncate_middle
+from selftime.units import truncate_middle
 from selftime.analysis.ranks.job_account import step_accounts_of_ranks
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.reports.advice.account_sentence import job_parts_text, late_rank_text

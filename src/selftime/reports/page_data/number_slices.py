@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from selftime.advice import Advice
-from selftime.advice.advice_result import truncate_middle
+from selftime.units import truncate_middle
 from selftime.advice.number_slices import NumberKind, NumberSlices, slices_of_numbers
 from selftime.analysis.timeline import slice_lanes
 from selftime.array_types import Ints

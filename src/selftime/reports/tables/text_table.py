@@ -142,7 +142,8 @@ def _is_empty_or_has_values(column: pl.Series) -> bool:
 
 def _format_column_as_text(values: pl.Series, column: Column) -> _TextColumn:
     """Returns a column with its values as text in their unit."""
-    cells = [plain(units.value_text(value, column.unit)) for value in values.to_list()]
+    written = (units.value_text(value, column.unit) for value in values.to_list())
+    cells = [plain(units.truncate_middle(text)) for text in written]
     if column.unit in _UNITS_OF_SEVERAL_WIDTHS:
         cells = _with_units_of_equal_width(cells)
     is_number = column.unit not in ("name", "text", "sentence")
