@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +14,6 @@ from typer.testing import CliRunner
 from selftime.advice import Advice, advise
 from selftime.advice.rule_registry import rules_by_name
 from selftime.cli import app
-from selftime.errors import SelftimeError
 from selftime.ingest.load import load
 from selftime.mcp.markdown_pages import markdown_table
 from selftime.reports.advice.brief import MAX_ANSWER_TOKENS
@@ -114,7 +112,7 @@ def test_a_table_for_an_agent(trace: Trace) -> None:
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 @pytest.mark.parametrize("words", ["view {} x.json", "explain {}", "advise {}", "view steps {}"])
-def test_an_error(name: str, words: str, tmp_path: Path) -> None:
+def test_an_error(name: str, words: str) -> None:
     asked = [word.format(name) for word in words.split()]
     done = CliRunner().invoke(app, asked, catch_exceptions=False)
     assert done.exit_code == 2

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final
 
+from selftime import units
 from selftime.advice.account.account_rows import StepAccount
 from selftime.advice.account.job_account import JobAccount
-from selftime import units
 from selftime.advice.rule_outcomes import Checked, Evidence, Finding, Fix, Unknown
 from selftime.analysis.health import HealthVerdict
 from selftime.analysis.steps.bound_by import BoundBy

@@ -117,6 +117,11 @@ def _sarif_location_of_finding(source_location: Where, root: str | None) -> dict
     return artifact_location(source_location.file, source_location.line, root)
 
 
+def _may_be_file(file_name: str) -> bool:
+    """Returns whether a name may be that of a file: no cell of a notebook, and no endless text."""
+    return len(file_name) <= _MAX_PATH_CHARACTERS and not is_notebook_cell(file_name)
+
+
 def artifact_location(
     file_name: str | None, line: int | None, root: str | None
 ) -> dict[str, str] | None:
@@ -124,9 +129,7 @@ def artifact_location(
 
     None for a cell of a notebook, too.
     """
-    if file_name is None or line is None or is_notebook_cell(file_name):
-        return None
-    if len(file_name) > _MAX_PATH_CHARACTERS:
+    if file_name is None or line is None or not _may_be_file(file_name):
         return None
     file = wording.relative_file(file_name, root)
     if file.startswith("/"):
