@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from importlib import import_module
-from threading import current_thread
 from typing import Any
 
 import jsonschema
@@ -175,41 +174,6 @@ def test_outcomes_that_are_no_findings_are_in_order() -> None:
     )
     assert [c.reason for c in advice.checked] == ["a", "b"]
     assert [u.needs for u in advice.unknown] == ["c", "d"]
-
-
-def test_rules_asked_side_by_side_say_what_they_say_one_by_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    drawing = """
-        column = 100 us
-        mark 1 | ssssssssssssttttttttttttuuuuuuuuuuuuvvvvvvvvvvvv
-        cpu 1  | lllll mmaa  lllll mmaa  lllll mmaa  lllll mmaa
-        call 1 |       k a w       k a w       k a w       k a w
-        gpu 7  |        kkaa        kkaa        kkaa        kkaa
-        s = ProfilerStep#1
-        t = ProfilerStep#2
-        u = ProfilerStep#3
-        v = ProfilerStep#4
-        l = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
-        m = aten::mm
-        a = aten::add
-        w = cudaDeviceSynchronize
-    """
-    one_by_one = advise(sketch(drawing))
-    assert one_by_one.findings
-    module = import_module("selftime.advice.advise")
-    monkeypatch.setattr("selftime.analysis.concurrent_calls._MIN_SLICES_TO_USE_THREADS", 0)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    asked_by = set[str]()
-    outcomes = module._run_rule
-
-    def noted(*args: Any) -> Any:
-        asked_by.add(current_thread().name)
-        return outcomes(*args)
-
-    monkeypatch.setattr(module, "_run_rule", noted)
-    assert advise(sketch(drawing)).to_json() == one_by_one.to_json()
-    assert current_thread().name not in asked_by
 
 
 def test_json_follows_its_schema() -> None:

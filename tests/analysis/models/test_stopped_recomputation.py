@@ -19,10 +19,10 @@ def test_an_operator_that_recomputation_stopped_has_no_flops(layer: str) -> None
     def layers() -> Any:
         if layer == "convolution":
             return torch.nn.Conv2d(16, 16, 3, padding=1)
-        return torch.nn.Linear(256, 256, bias=layer == "linear")
+        return torch.nn.Linear(512, 512, bias=layer == "linear")
 
     net = torch.nn.Sequential(layers(), torch.nn.ReLU(), layers())
-    rows = torch.randn(8, 16, 32, 32) if layer == "convolution" else torch.randn(1024, 256)
+    rows = torch.randn(8, 16, 32, 32) if layer == "convolution" else torch.randn(1024, 512)
 
     def train() -> None:
         hidden = checkpoint(net, rows, use_reentrant=False)
