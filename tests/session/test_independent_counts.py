@@ -129,7 +129,7 @@ def test_gradients_have_the_flops_that_torch_counts(layer: str, *, needs_gradien
     assert table["self_model_flops"].sum() == counted.get_total_flops()
 
 
-class Slow(torch.utils.data.Dataset):  # type: ignore[misc, type-arg]  # torch is optional
+class Slow(torch.utils.data.Dataset):  # type: ignore[misc]  # torch is optional
     def __len__(self) -> int:
         return 5
 
