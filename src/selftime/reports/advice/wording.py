@@ -23,6 +23,7 @@ from selftime.names.notebook_cells import place_text
 from selftime.reports.plain import plain
 from selftime.trace import Trace
 from selftime.units import milliseconds_text as milliseconds
+from selftime.units import truncate_middle
 
 FINDINGS_TITLE: Final = "Do this"
 """Title of the section of findings."""
@@ -93,9 +94,10 @@ def with_relative_files(text: str, root: str | None) -> str:
 
 def source_location_text(location: Where, root: str | None = None) -> str:
     """Returns a source location as `file:line in function`; editors can open `file:line`."""
+    function = f"in {truncate_middle(plain(location.function or ''))}"
     if location.file is None:
-        return "line unknown" if location.function is None else f"in {plain(location.function)}"
-    function = "" if location.function is None else f" in {plain(location.function)}"
+        return "line unknown" if location.function is None else function
+    function = "" if location.function is None else f" {function}"
     note = " (where it is defined)" if location.how == "definition" else ""
     return f"{source_line_text(location, root)}{function}{note}"
 
