@@ -60,6 +60,10 @@ LONGEST_READING_PAUSE_NS: Final = 50_000_000
 """Longest time between two stack samples of a segment, in ns."""
 
 
+UNUSED_PREFIX: Final = "unused:"
+"""Prefix of the digest of a random generator's state if nothing was drawn since it was seeded."""
+
+
 def is_slow_step_file(path: str) -> bool:
     """Returns whether a file is named as a trace of a slow step, which is none of usual steps.
 

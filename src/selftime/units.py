@@ -51,6 +51,8 @@ _MOST_DIGITS_TO_DIFFER: Final = 4
 """Most decimals by which two values are told apart; beyond that they are written in full."""
 _BYTE_UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 """Pairs (number of bytes, unit of size), the largest first."""
+_MAX_SENTENCE_CHARACTERS: Final = 2_000
+"""Largest number of characters of a sentence, which a name in a trace can make as long as it is."""
 _RATE_PREFIXES: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 """Pairs (factor, prefix) for rates such as FLOP/s, the largest first."""
 _LEAST_WITHOUT_TENTHS: Final = 10
@@ -260,6 +262,25 @@ def rounded_json(json_value: Any) -> Any:
     return round(json_value, 6) if isinstance(json_value, float) else json_value
 
 
+def truncate_middle(text: str) -> str:
+    """Returns the text; if it has over 2,000 characters, with `…` in place of its middle."""
+    if len(text) <= _MAX_SENTENCE_CHARACTERS:
+        return text
+    half = (_MAX_SENTENCE_CHARACTERS - 3) // 2
+    return f"{text[:half]} … {text[-half:]}"
+
+
+def truncate_middle_of_names(sentence: str) -> str:
+    """Returns the sentence with `…` in place of the middle of each part of over 2,000 characters.
+
+    Parts are the names in backticks, and what stands between them.
+
+    >>> len(truncate_middle_of_names(f"`{'x' * 9_000}` cannot be read: no such file"))
+    2030
+    """
+    return "`".join(map(truncate_middle, sentence.split("`")))
+
+
 def value_text(value: object, unit: Unit) -> str:
     """Returns the text of a column's value in its unit; a dash for null.
 
@@ -273,6 +294,24 @@ def value_text(value: object, unit: Unit) -> str:
     if isinstance(value, int | float):
         return _text_of_number_with_unit(value, unit)
     return str(value)
+
+
+def text_with_unit(value: object, unit: Unit) -> str:
+    """Returns the text of a value that may itself be text, such as `"77074"`, in its unit.
+
+    >>> text_with_unit("77074", "ns"), text_with_unit("true", "flag"), text_with_unit("7", "id")
+    ('77.1 µs', 'yes', '7')
+    """
+    if not isinstance(value, str):
+        return value_text(value, unit)
+    if unit == "flag":
+        return value_text(value == "true", unit)
+    if unit not in _TEXT_FUNCTION_OF_UNIT:
+        return value
+    try:
+        return _text_of_number_with_unit(float(value), unit)
+    except ValueError:
+        return value
 
 
 def texts_that_differ(first: float, second: float, unit: Unit) -> tuple[str, str]:

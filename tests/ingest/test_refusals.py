@@ -47,6 +47,28 @@ def test_what_is_no_trace(data: bytes, words: str, pack: type[bytes], tmp_path: 
     assert words in sentence(path)
 
 
+@pytest.mark.parametrize("name", ["a.pftrace", "b.perfetto-trace", "c.PFTRACE.gz"])
+@pytest.mark.parametrize("data", [b"hello", b"\x00\x01\x02" * 99, b"\n\xff\xff\xff"])
+def test_garbage_that_is_named_like_perfettos_files(name: str, data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    text = sentence(path)
+    assert "its name says that it is in Perfetto's format" in text
+    assert "no packet of that format begins at byte 0" in text
+    assert "export it again" in text
+
+
+def test_what_a_file_holds_counts_before_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.pftrace"
+    path.write_bytes(TRACE)
+    trace = load(path, cache=False)
+    assert isinstance(trace, Trace)
+    assert trace.slices.height == 1
+    for data, words in ((b"", "the file is empty"), (b"PK\x03\x04", "a zip archive")):
+        path.write_bytes(data)
+        assert words in sentence(path)
+
+
 def test_a_missing_path(tmp_path: Path) -> None:
     assert "no such file or folder" in sentence(tmp_path / "nowhere.json")
 

@@ -105,3 +105,23 @@ def test_a_sentence_is_folded_and_not_cut() -> None:
     words = "a sentence that does not fit the width of the table"
     page = as_text(pl.DataFrame({"note": [words], "n": [7]}), columns, width=30)
     assert " ".join(line.removesuffix("7").strip() for line in page.splitlines()[1:]) == words
+
+
+def test_a_value_has_the_form_of_its_rows_unit() -> None:
+    columns = (
+        Column("key", pl.String, "name", "What."),
+        Column("value", pl.String, "text", "The value."),
+        Column("unit", pl.String, "name", "The unit of the value."),
+        Column("duration", pl.Int64, "ns", "How long.", nullable=True),
+    )
+    rows = [
+        ("duration", "77074", "ns", 77_074),
+        ("size", "2048", "bytes", None),
+        ("name", "77074", "name", None),
+    ]
+    facts = pl.DataFrame(rows, schema={c.name: c.dtype for c in columns}, orient="row")
+    head, duration, size, name, *_ = as_text(facts, columns, width=80).splitlines()
+    assert head.split() == ["key", "value", "duration"]
+    assert duration.split() == ["duration", "77.1", "µs", "77.1", "µs"]
+    assert size.split() == ["size", "2.00", "KiB", UNKNOWN]
+    assert name.split() == ["name", "77074", UNKNOWN]

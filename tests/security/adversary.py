@@ -146,8 +146,11 @@ def _named(number: int, text: str) -> list[Event]:
     return [*named, _x("cpu_op", "aten::mm", 5.0, 5.0, pid=text, tid=f"{number} {text}")]
 
 
-def recording(payloads: tuple[str, ...] = PAYLOADS) -> bytes:
-    """A trace in which every text is a payload, and of which all views have something to show."""
+def recording(payloads: tuple[str, ...] = PAYLOADS, *, at_top_level: bool = True) -> bytes:
+    """A trace in which every text is a payload, and of which all views have something to show.
+
+    With `at_top_level`, the payloads are keys beside those of a trace, too.
+    """
     events = [event for n, text in enumerate(payloads) for event in _step(n, text)]
     events += [event for n, text in enumerate(payloads) for event in _named(n, text)]
     count = len(payloads)
@@ -176,7 +179,7 @@ def recording(payloads: tuple[str, ...] = PAYLOADS) -> bytes:
         "with_stack": 1,
         "profile_memory": 1,
         "selftime": facts,
-        **{text: text for text in payloads if text not in ("", "selftime")},
+        **{text: text for text in payloads if at_top_level and text not in ("", "selftime")},
         "traceEvents": events,
         "traceName": payloads[-1],
     }

@@ -3,12 +3,13 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final
 
+from selftime import units
 from selftime.advice.account.account_rows import StepAccount
 from selftime.advice.account.job_account import JobAccount
-from selftime.advice.rule_outcomes import Checked, Finding, Unknown
+from selftime.advice.rule_outcomes import Checked, Evidence, Finding, Fix, Unknown
 from selftime.analysis.health import HealthVerdict
 from selftime.analysis.steps.bound_by import BoundBy
 from selftime.trace import Trace
@@ -27,9 +28,6 @@ __all__ = [
 
 FORMAT: Final = "selftime.advice/1"
 """Name and version of the advice's JSON format, described in `reports/schemas/advice.json`."""
-
-_MAX_JSON_TEXT_CHARACTERS: Final = 2000
-"""Largest number of characters of a text in the JSON output; a longer text loses its middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +139,7 @@ def _to_json_value(value: Any) -> Any:
         return [_to_json_value(element) for element in value]
     if isinstance(value, float):
         return round(value, 6) + 0.0 if math.isfinite(value) else None  # + 0.0: no "-0.0"
-    return truncate_middle(value) if isinstance(value, str) else value
+    return units.truncate_middle(value) if isinstance(value, str) else value
 
 
 def _in_words_of_format(value: Any, words: Mapping[str, str]) -> Any:
@@ -153,9 +151,17 @@ def _in_words_of_format(value: Any, words: Mapping[str, str]) -> Any:
     return words.get(value, value)
 
 
-def truncate_middle(text: str) -> str:
-    """Returns the text; if it has over 2,000 characters, with `…` in place of its middle."""
-    if len(text) <= _MAX_JSON_TEXT_CHARACTERS:
-        return text
-    half = _MAX_JSON_TEXT_CHARACTERS // 2
-    return f"{text[:half]} … {text[-half:]}"
+def with_bounded_texts(value: Any) -> Any:
+    """Returns advice, or a part of it, in which no text but a place in a file is long.
+
+    A name in a trace may have any length, and a sentence that quotes it would have it too.
+    """
+    if isinstance(value, str):
+        return units.truncate_middle(value)
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(with_bounded_texts(element) for element in value)
+    if not isinstance(value, Finding | Evidence | Fix | Checked | Unknown | Health | Note):
+        return value
+    told = {f.name: getattr(value, f.name) for f in fields(value) if not f.metadata.get("inner")}
+    changed = {name: with_bounded_texts(old) for name, old in told.items()}
+    return replace(value, **{k: new for k, new in changed.items() if new is not told[k]})

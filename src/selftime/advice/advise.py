@@ -10,7 +10,13 @@ import polars as pl
 from selftime.advice import rule_registry
 from selftime.advice.account.account_building import account_of_step
 from selftime.advice.account.job_account import account_of_job, latest_rank, with_late_rank
-from selftime.advice.advice_result import Advice, Health, Note, TypicalStep
+from selftime.advice.advice_result import (
+    Advice,
+    Health,
+    Note,
+    TypicalStep,
+    with_bounded_texts,
+)
 from selftime.advice.finding_ids import finding_identity, with_finding_ids
 from selftime.advice.finding_order import rank_findings
 from selftime.advice.framework_arguments import with_framework_argument
@@ -132,13 +138,14 @@ def _advise_on_trace(trace: Trace, ranks: Ranks | None, rules: Mapping[str, Rule
     is_usable = trace_health.verdict != "unusable"
     if is_usable:
         checked += _verdict_if_healthy_and_no_findings(trace, trace_health, findings)
+    unknown = (outcome for outcome in outcomes if isinstance(outcome, Unknown))
     return Advice(
-        trace_health,
+        with_bounded_texts(trace_health),
         typical_step(trace) if is_usable else TypicalStep(),
-        findings,
+        with_bounded_texts(findings),
         with_joint_saving_of_run(trace, joint_saving(trace, findings), findings),
-        tuple(sorted(checked, key=_rule_name_and_reason)),
-        tuple(sorted((o for o in outcomes if isinstance(o, Unknown)), key=_rule_name_and_reason)),
+        with_bounded_texts(tuple(sorted(checked, key=_rule_name_and_reason))),
+        with_bounded_texts(tuple(sorted(unknown, key=_rule_name_and_reason))),
         run_time(trace),
         trace,
         account=account_of_step(trace, findings, has_all_ranks=ranks is not None)

@@ -29,6 +29,7 @@ from selftime.advice.rule_outcomes import (
 from selftime.advice.savings.calibration import NO_CALIBRATION_FACTORS, CalibrationFactors
 from selftime.advice.savings.saving import Saving
 from selftime.advice.savings.saving_from_claim import outcome_with_saving
+from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.recording_requirements import RecordingNeed
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
@@ -56,6 +57,9 @@ __all__ = [
 
 RULE_PAGE_SECTIONS: Final = ("What it means", "Why it costs", "What to do", "Fires on", "Silent on")
 """Headings of the sections of a rule's documentation page, in order."""
+
+STEPS_WITH_DURATION: Final = "steps whose duration is known"
+"""What a trace lacks in which no step took time that is known."""
 
 MORE_STEPS: Final = "record more with `--steps` and `--hold`"
 """What a user can do about too few recorded steps."""
@@ -112,7 +116,11 @@ class Rule:
 
     def _known_absence(self, trace: Trace, outcome: Outcome) -> Outcome:
         """Returns that the cause is unknown if it is absent from too few steps, else `outcome`."""
-        if self.min_steps <= 1 or not (isinstance(outcome, Checked) and outcome.is_absent):
+        if not (isinstance(outcome, Checked) and outcome.is_absent):
+            return outcome
+        if trace.slices.height and "ledger" not in self.needs and step_statistics(trace) is None:
+            return Unknown(STEPS_WITH_DURATION)
+        if self.min_steps <= 1:
             return outcome
         recorded = steps_with_counted_flags(trace).height
         if recorded >= self.min_steps:

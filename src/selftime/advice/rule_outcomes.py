@@ -12,7 +12,7 @@ from selftime.advice.savings.claims import SavingClaim
 from selftime.advice.savings.saving import Saving
 from selftime.analysis.source_sites import EVIDENCE_OF_EXECUTING_LINE
 from selftime.names.notebook_cells import place_text
-from selftime.units import Unit
+from selftime.units import Unit, truncate_middle
 
 LineEvidence: TypeAlias = Literal["stamp", "stack", "static", "definition", "module", "unknown"]
 Confidence: TypeAlias = Literal["high", "medium", "low"]
@@ -39,7 +39,7 @@ class Where:
         if self.file is None:
             return "line unknown"
         at = place_text(self.file, self.line)
-        whole = at if self.function is None else f"{at} in {self.function}"
+        whole = at if self.function is None else f"{at} in {truncate_middle(self.function)}"
         quotable = whole.replace("`", "'")
         return f"`{quotable}`"
 

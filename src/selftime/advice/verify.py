@@ -13,6 +13,7 @@ Its times stand apart from those of the recordings, and the promise is held agai
 
 import json
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Final, Literal, TypeAlias
@@ -22,11 +23,12 @@ import numpy as np
 from selftime.advice.advice_result import Advice
 from selftime.advice.advise import advise
 from selftime.advice.finding_ids import select_findings
-from selftime.advice.rule_definition import Finding
+from selftime.advice.rule_definition import FIX_SEMANTICS, Finding, FixSemantics
 from selftime.advice.savings.finding_overlap import saved_together_ms
 from selftime.advice.step_statistics import counted_step_times_ms
 from selftime.bench.result import Bench, BenchMetric
 from selftime.compare.comparability import recording_differences
+from selftime.compare.results.result_comparison import ResultComparison
 from selftime.compare.statistical_significance import median_shift
 from selftime.compare.step_times import unrecorded_step_times
 from selftime.errors import UsageError
@@ -36,6 +38,9 @@ from selftime.units import rounded_json
 PredictionVerdict: TypeAlias = Literal["kept", "exceeded", "missed", "unknown"]
 """`kept` if the measured and predicted intervals overlap; `exceeded` if more was saved, `missed` if
 less; `unknown` if an interval is unknown."""
+
+ResultComparer: TypeAlias = Callable[[FixSemantics], ResultComparison]
+"""Compares the results of both programs, by what the repair may alter."""
 
 FORMAT: Final = "selftime.verification/1"
 """Name and version of the JSON format of a verification."""
@@ -136,14 +141,23 @@ class Verification:
     """The finding that was repaired; None if none was named."""
     limits: tuple[str, ...] = ()
     """What the interval of `achieved` does not hold, one sentence each."""
+    results: ResultComparison | None = None
+    """Whether both programs computed the same; None if that was not asked."""
 
     def to_json(self) -> str:
-        """Returns one line of JSON, with keys in a fixed order and floats rounded to 6 decimals."""
-        return json.dumps({"format": FORMAT, **rounded_json(asdict(self))}, allow_nan=False)
+        """Returns one line of JSON, with keys in a fixed order; times have 6 decimals."""
+        told = {"format": FORMAT, **rounded_json(asdict(self))}
+        if self.results is not None:  # relative differences may be far below a decimal's
+            told["results"] = asdict(self.results)
+        return json.dumps(told, allow_nan=False)
 
 
 def verify(
-    before: Trace, after: Trace, bench: Bench | None = None, finding: str | None = None
+    before: Trace,
+    after: Trace,
+    bench: Bench | None = None,
+    finding: str | None = None,
+    compare: ResultComparer | None = None,
 ) -> Verification:
     """Returns the saving measured between two recordings, and which findings went or came.
 
@@ -153,6 +167,8 @@ def verify(
         bench: Both programs timed unprofiled, of which steps were compared.
         finding: Id or rule of the one finding that was repaired; None to hold the repair against
             all that are gone.
+        compare: Compares the results of both programs, as what the repair may alter in them allows;
+            None to leave them alone.
 
     Raises:
         UsageError: A recording has no steps, or the first one not exactly one such finding.
@@ -184,7 +200,13 @@ def verify(
         notes=recording_differences(before, after),
         repaired=None if named is None else _repaired(named, named in gone, achieved, benched),
         limits=() if benched is not None else (_DRIFT_IS_NOT_HELD,),
+        results=compare and compare(_semantics(gone if named is None else [named])),
     )
+
+
+def _semantics(repaired: Iterable[Finding]) -> FixSemantics:
+    """Returns the most that the repair of some findings may alter; neutral if there are none."""
+    return max((one.semantics for one in repaired), key=FIX_SEMANTICS.index, default="neutral")
 
 
 def _single_finding(advice: Advice, name_or_id: str) -> Finding:

@@ -129,7 +129,8 @@ def _usage_error_sentence(error: Any) -> str:
 
 
 def print_notice(sentence: str) -> None:
-    """Prints one line to stderr, with control characters made visible."""
+    """Prints one line to stderr, with control characters made visible, and long names cut."""
     from selftime.reports.plain import plain
+    from selftime.units import truncate_middle_of_names
 
-    typer.echo(plain(sentence), err=True)
+    typer.echo(truncate_middle_of_names(plain(sentence)), err=True)

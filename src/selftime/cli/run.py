@@ -79,6 +79,12 @@ _TriggerOption = Annotated[
         help="Record on demand: `file[:PATH]`, `signal[:NAME]` or `http[:PORT]`.",
     ),
 ]
+_ResultsOption = Annotated[
+    bool, typer.Option("--results", help="Also keep first losses and outputs, for `verify`.")
+]
+_SeedOption = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Seed the random generators first.")
+]
 _OutputFolderOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for traces.")
 ]
@@ -116,6 +122,8 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     workers: _WorkersOption = _DEFAULT_RUN_OPTIONS.workers,
     light: _LightOption = _DEFAULT_RUN_OPTIONS.is_light,
     trigger: _TriggerOption = _DEFAULT_RUN_OPTIONS.trigger,
+    results: _ResultsOption = _DEFAULT_RUN_OPTIONS.keeps_results,
+    seed: _SeedOption = _DEFAULT_RUN_OPTIONS.seed,
     output: _OutputFolderOption = _DEFAULT_RUN_OPTIONS.folder,
     quiet: _QuietOption = False,
 ) -> None:
@@ -133,7 +141,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     limits = (warmup, steps, seconds, max_bytes, hold)
     details = stack, shapes, memory
     options = RunOptions(
-        *limits, *details, folder, notify, workers, light, records_slow_steps=True, trigger=trigger
+        *limits, *details, folder, notify, workers, light, True, results, seed, trigger
     )
     program = _program_to_run(target, given, module is not None, options)
     _run_and_end(program, caller, quiet=quiet)

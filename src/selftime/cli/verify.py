@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -11,7 +11,11 @@ from selftime.cli import output_writing, trace_reading
 from selftime.errors import SelftimeError
 
 if TYPE_CHECKING:  # NumPy stays out until a command runs
+    from selftime.advice.verify import ResultComparer
     from selftime.bench import Bench
+    from selftime.trace import Trace
+
+_EXIT_STATUS_BY_VERDICT: Final = {"differs": 1, "unknown": 3}
 
 
 class OutputFormat(str, Enum):
@@ -31,6 +35,18 @@ FindingOption: TypeAlias = Annotated[
 ]
 
 
+ResultsOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--results", help="Also compare what both computed; record with `run --results`."),
+]
+RepeatOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TRACE", help="Another recording of BEFORE: how far it repeats its results."
+    ),
+]
+
+
 def add_command(app: typer.Typer) -> None:
     app.command(
         "verify",
@@ -39,7 +55,7 @@ def add_command(app: typer.Typer) -> None:
     )(verify)
 
 
-def verify(
+def verify(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="The trace with the finding.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The trace after the fix.")],
     bench_file: Annotated[
@@ -51,6 +67,8 @@ def verify(
         ),
     ] = None,
     finding: FindingOption = None,
+    results: ResultsOption = False,
+    repeat: RepeatOption = None,
     output_format: Annotated[
         OutputFormat, typer.Option("--format", help="Output format.")
     ] = OutputFormat.text,
@@ -65,17 +83,17 @@ def verify(
 
     With `--finding`, hold it against the promise of that finding alone. With `--bench`, also
     compare the step times without the profiler from `selftime bench`.
+
+    With `--results`, the exit status is 0 if both programs computed the same as far as the repair
+    promises, 1 if not, and 3 if that cannot be told.
     """
     from selftime.advice import verify as advice_verify
     from selftime.reports.verify import as_text
 
     timed = None if bench_file is None else _read_bench_file(bench_file)
-    found = advice_verify.verify(
-        trace_reading.read_only_trace(before),
-        trace_reading.read_only_trace(after),
-        timed,
-        finding,
-    )
+    traces = trace_reading.read_only_trace(before), trace_reading.read_only_trace(after)
+    comparer = _result_comparer(*traces, repeat) if results or repeat is not None else None
+    found = advice_verify.verify(*traces, timed, finding, comparer)
     line = found.to_json() + "\n"
     if output_format is OutputFormat.json:
         output_writing.write_output(line)
@@ -85,6 +103,17 @@ def verify(
         )
     if log_file is not None:
         _append_line_to_file(log_file, line)
+    if found.results is not None and found.results.verdict in _EXIT_STATUS_BY_VERDICT:
+        raise typer.Exit(_EXIT_STATUS_BY_VERDICT[found.results.verdict])
+
+
+def _result_comparer(before: "Trace", after: "Trace", repeat: str | None) -> "ResultComparer":
+    from functools import partial
+
+    from selftime.compare.results.result_comparison import compare_results
+
+    repeated = None if repeat is None else trace_reading.read_only_trace(repeat)
+    return partial(compare_results, before, after, repeated=repeated)
 
 
 def _read_bench_file(file: Path) -> "Bench":

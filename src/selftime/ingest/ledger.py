@@ -119,7 +119,8 @@ def _run(
     end_facts = {key: value for line in ends for key, value in line.items() if key != "end"}
     peaks = cpu_peak_rates_from_json(end_facts.pop("cpu_peaks", None))
     facts |= end_facts
-    facts |= next(({"cells": line["cells"]} for line in lines if "cells" in line), {})
+    for key in ("cells", "results"):
+        facts |= next(({key: line[key]} for line in lines if key in line), {})
     return Run(
         segments=segments,
         readings=_readings(lines, segments, began),

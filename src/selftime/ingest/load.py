@@ -23,7 +23,7 @@ from selftime.ingest.snapshots.allocator_snapshot import read_snapshot
 from selftime.ingest.snapshots.plain_pickles import join_snapshot_blocks
 from selftime.ingest.text.decompressed_text import DecompressedFile
 from selftime.ingest.text.file_text_window import open_file_text
-from selftime.ingest.text.format_detection import is_pickle
+from selftime.ingest.text.format_detection import damaged_perfetto_reason, is_pickle
 from selftime.ingest.text.hashed_file import HashedFile
 from selftime.ingest.text.no_events_reason import no_events_reason
 from selftime.ingest.text.text_window import TextWindow
@@ -198,7 +198,7 @@ def _traces_in_open_file(
         with open_chunk_decoder(file_bytes) as decoder:
             parsed_traces = parse_all_traces(text, decoder)
     except UnreadableTrace as error:
-        why = source.faults[0].fault if source.faults and not source.yielded_byte_count else error
+        why = _unreadable_reason(path, first, source, error)
         raise UnreadableTrace(f"`{path}` cannot be read: {why}") from error
     found = [parsed for parsed in parsed_traces if _has_events(parsed)]
     if not found:
@@ -220,6 +220,15 @@ def _traces_in_open_file(
         build_trace(parsed, source.faults, name, tell_all_bytes_are_read)
         for parsed, name in zip(found, names, strict=True)
     ]
+
+
+def _unreadable_reason(
+    path: str, first: bytes, source: DecompressedFile, error: UnreadableTrace
+) -> str:
+    """Returns why no trace can be read from a file: it cannot be decompressed, or what it holds."""
+    if source.faults and not source.yielded_byte_count:
+        return source.faults[0].fault
+    return damaged_perfetto_reason(path, first) or str(error)
 
 
 def _has_events(parsed_trace: ParsedTrace) -> bool:

@@ -4,7 +4,7 @@ See https://modelcontextprotocol.io/specification.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from threading import Event
 from typing import Any, Final
@@ -17,8 +17,10 @@ from polars.exceptions import PolarsError
 
 from selftime._version import __version__
 from selftime.errors import SelftimeError
+from selftime.mcp.action_tools import ACTING_TOOLS, action_tools
+from selftime.mcp.actions import Actions
 from selftime.mcp.tool_handlers import ToolHandlers
-from selftime.mcp.tools import TOOL_BY_NAME, call_tool
+from selftime.mcp.tools import TOOL_BY_NAME, AgentTool, call_tool
 from selftime.reports.plain import plain
 from selftime.web.client_presence import is_client_gone
 
@@ -33,19 +35,28 @@ _MAX_ERROR_MESSAGE_CHARACTERS: Final = 500
 _READ_ONLY_TOOL_ANNOTATIONS: Final = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
-"""MCP annotations of all tools: they only read, and use no network."""
+"""MCP annotations of tools that only read, and use no network."""
+_ACTING_TOOL_ANNOTATIONS: Final = types.ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
+)
+"""MCP annotations of tools that run the user's programs, which may do anything."""
+
+_MAX_WAITING_ACTIONS: Final = 4
+"""Number of threads for tools that run programs; all but one of them refuse at once."""
 
 _log: Final = logging.getLogger(__name__)
 
 
-def serve_tools_on_stdio(handlers: ToolHandlers) -> None:
+def serve_tools_on_stdio(handlers: ToolHandlers, actions: Actions | None = None) -> None:
     """Answers an agent's requests until it closes stdin; stdout is for the protocol only."""
-    anyio.run(_serve_tool_requests, handlers)
+    anyio.run(_serve_tool_requests, handlers, actions)
 
 
-async def _serve_tool_requests(handlers: ToolHandlers) -> None:
+async def _serve_tool_requests(handlers: ToolHandlers, actions: Actions | None) -> None:
     """Answers an agent's requests over standard input and output."""
     limiter = anyio.CapacityLimiter(1)  # a request opens files and fills caches
+    acting_limiter = anyio.CapacityLimiter(_MAX_WAITING_ACTIONS)  # others are answered meanwhile
+    allowed = {} if actions is None else action_tools(actions, _never)
 
     async def list_tools(_context: Any, _request: Any) -> types.ListToolsResult:
         return types.ListToolsResult(
@@ -54,9 +65,11 @@ async def _serve_tool_requests(handlers: ToolHandlers) -> None:
                     name=tool.name,
                     description=tool.doc,
                     input_schema=tool.schema,
-                    annotations=_READ_ONLY_TOOL_ANNOTATIONS,
+                    annotations=_ACTING_TOOL_ANNOTATIONS
+                    if tool.name in ACTING_TOOLS
+                    else _READ_ONLY_TOOL_ANNOTATIONS,
                 )
-                for tool in TOOL_BY_NAME.values()
+                for tool in (*TOOL_BY_NAME.values(), *allowed.values())
             ]
         )
 
@@ -70,7 +83,8 @@ async def _serve_tool_requests(handlers: ToolHandlers) -> None:
                 handlers,
                 request.name,
                 request.arguments or {},
-                limiter=limiter,
+                {} if actions is None else action_tools(actions, is_cancelled),
+                limiter=acting_limiter if request.name in ACTING_TOOLS else limiter,
             )
         content = types.TextContent(type="text", text=text)
         return types.CallToolResult(content=[content], is_error=is_error)
@@ -103,12 +117,19 @@ async def _told_when_cancelled() -> AsyncIterator[Callable[[], bool]]:
         group.cancel_scope.cancel()
 
 
+def _never() -> bool:
+    return False
+
+
 def _tool_answer_or_error(
-    handlers: ToolHandlers, tool_name: str, arguments: dict[str, Any]
+    handlers: ToolHandlers,
+    tool_name: str,
+    arguments: dict[str, Any],
+    actions: Mapping[str, AgentTool],
 ) -> tuple[str, bool]:
     """Returns (text, whether it is an error): a tool's answer, or a sentence about the error."""
     try:
-        return call_tool(handlers, tool_name, arguments), False
+        return call_tool(handlers, tool_name, arguments, actions), False
     except SelftimeError as error:
         return f"{plain(str(error))[:_MAX_ERROR_MESSAGE_CHARACTERS]}.", True
     except MemoryError:

@@ -6,7 +6,7 @@ without a change here.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeAlias, get_args
 
 from selftime.advice.what_if import CLASSES_TO_HIDE, CLASSES_TO_REMOVE
@@ -43,17 +43,27 @@ class AgentTool:
         }
 
 
-def call_tool(handlers: ToolHandlers, tool_name: str, arguments: Mapping[str, Any]) -> str:
+def call_tool(
+    handlers: ToolHandlers,
+    tool_name: str,
+    arguments: Mapping[str, Any],
+    others: Mapping[str, AgentTool] = MappingProxyType({}),
+) -> str:
     """Runs the named tool with the given arguments, and returns its answer as Markdown.
+
+    Args:
+        handlers: Answers the calls of the tools that read.
+        tool_name: The tool.
+        arguments: What the agent gave.
+        others: Tools that there are besides those that read.
 
     Raises:
         UsageError: There is no such tool, or its arguments are wrong.
     """
-    tool = TOOL_BY_NAME.get(tool_name)
+    tools = {**TOOL_BY_NAME, **others}
+    tool = tools.get(tool_name)
     if tool is None:
-        raise UsageError(
-            f"there is no tool `{tool_name[:40]}`; there are {', '.join(TOOL_BY_NAME)}"
-        )
+        raise UsageError(f"there is no tool `{tool_name[:40]}`; there are {', '.join(tools)}")
     missing = [parameter for parameter in tool.required if parameter not in arguments]
     if missing:
         raise UsageError(f"`{tool_name}` needs `{missing[0]}`; give it")
@@ -150,7 +160,7 @@ def _json_schema_types(option: Option) -> list[str]:
     return [names[type_] for type_ in types]
 
 
-_TRACE_ARGUMENT_SCHEMA: Final = {
+TRACE_ARGUMENT_SCHEMA: Final = {
     "type": "string",
     "description": "An id of `list_traces`, or a file's name.",
 }
@@ -204,14 +214,14 @@ _AGENT_TOOLS: Final = (
         "advise",
         "What to change in the recorded program, ranked by the time saved per step; what "
         "was checked and is not worth changing; what the recording cannot show.",
-        {"trace": _TRACE_ARGUMENT_SCHEMA},
+        {"trace": TRACE_ARGUMENT_SCHEMA},
         ("trace",),
         lambda handlers, arguments: handlers.advise(arguments["trace"]),
     ),
     AgentTool(
         "run",
         "What the whole run spent its wall time on: its parts, kinds of steps and slow steps.",
-        {"trace": _TRACE_ARGUMENT_SCHEMA},
+        {"trace": TRACE_ARGUMENT_SCHEMA},
         ("trace",),
         lambda handlers, arguments: handlers.run(arguments["trace"]),
     ),
@@ -219,7 +229,7 @@ _AGENT_TOOLS: Final = (
         "finding",
         "One finding in full, with the events that it was measured on; or all results of a rule.",
         {
-            "trace": _TRACE_ARGUMENT_SCHEMA,
+            "trace": TRACE_ARGUMENT_SCHEMA,
             "id": {"type": "string", "description": "A finding's id, a rule, or `all`."},
         },
         ("trace", "id"),
@@ -231,7 +241,7 @@ _AGENT_TOOLS: Final = (
         "pattern is a glob on names of operators, calls or kernels, a line such as train.py:31, "
         f"or one of {', '.join(CLASSES_TO_REMOVE)}.",
         {
-            "trace": _TRACE_ARGUMENT_SCHEMA,
+            "trace": TRACE_ARGUMENT_SCHEMA,
             "scale": {
                 "type": "object",
                 "properties": {},
@@ -253,7 +263,7 @@ _AGENT_TOOLS: Final = (
         "view",
         "One table of a recording. Times are nanoseconds. `describe_view` lists its options.",
         {
-            "trace": _TRACE_ARGUMENT_SCHEMA,
+            "trace": TRACE_ARGUMENT_SCHEMA,
             "name": _VIEW_NAME_ARGUMENT_SCHEMA,
             "options": {
                 "type": "object",
@@ -279,7 +289,7 @@ _AGENT_TOOLS: Final = (
     AgentTool(
         "slice",
         "All of one event, by its id: times, line, arguments, launch, parents, children, kernels.",
-        {"trace": _TRACE_ARGUMENT_SCHEMA, "id": {"type": "integer", "minimum": 0}},
+        {"trace": TRACE_ARGUMENT_SCHEMA, "id": {"type": "integer", "minimum": 0}},
         ("trace", "id"),
         lambda handlers, arguments: handlers.slice(arguments["trace"], arguments["id"]),
     ),
@@ -295,7 +305,7 @@ _AGENT_TOOLS: Final = (
         "An SQL query over every table and view of a recording: `show tables` lists them. "
         "Times are nanoseconds, sizes bytes.",
         {
-            "trace": _TRACE_ARGUMENT_SCHEMA,
+            "trace": TRACE_ARGUMENT_SCHEMA,
             "query": {"type": "string", "description": "It begins with `select` or `with`."},
             "views": {
                 "type": "object",
@@ -323,8 +333,8 @@ _AGENT_TOOLS: Final = (
         "compare",
         "What changed per step from one recording to another: after minus before.",
         {
-            "before": _TRACE_ARGUMENT_SCHEMA,
-            "after": _TRACE_ARGUMENT_SCHEMA,
+            "before": TRACE_ARGUMENT_SCHEMA,
+            "after": TRACE_ARGUMENT_SCHEMA,
             "part": {"type": "string", "enum": list(TABLES), "description": "Which table."},
             "rows": _MAX_ROWS_ARGUMENT_SCHEMA,
         },

@@ -25,12 +25,12 @@ class TraceLibrary:
         UnreadableTrace: A path does not exist, or there is no trace below it.
     """
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], *, may_be_empty: bool = False) -> None:
         given = tuple(paths)
         for path in given:
             if "://" in path:
                 raise UsageError(f"`{path}` is an address; give a file or folder of this machine")
-        self._files = TracesAtPaths(given)
+        self._files = TracesAtPaths(given, may_be_empty=may_be_empty)
         self._roots = tuple(Path(path).resolve() for path in given)
         self._open: SharedCache[tuple[str, str], Trace] = SharedCache(
             _MAX_TRACE_CACHE_BYTES, _trace_memory_bytes

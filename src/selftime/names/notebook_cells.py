@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from selftime.units import truncate_middle
+
 _IPYTHON_NAME: Final = re.compile(r"<ipython-input-(\d{1,9})-([^>;\n]{1,40})>")
 _IPYKERNEL_NAME: Final = re.compile(r"(?:.*[/\\])?ipykernel_\d+[/\\](\d+\.py)")
 _TIMED_NAME: Final = re.compile(r"<timed (exec|eval)>")
@@ -91,9 +93,10 @@ def place_text(file: str, line: int | None) -> str:
     >>> place_text("train.py", 8), place_text("cell 3", 8), place_text("train.py", None)
     ('train.py:8', 'cell 3, line 8', 'train.py')
     """
+    shown = truncate_middle(file)
     if line is None:
-        return file
-    return f"{file}, line {line}" if is_notebook_cell(file) else f"{file}:{line}"
+        return shown
+    return f"{shown}, line {line}" if is_notebook_cell(file) else f"{shown}:{line}"
 
 
 def execution_count_in(cell_name: str) -> int | None:

@@ -12,7 +12,8 @@ from selftime.advice.verify import (
     RepairedFinding,
     Verification,
 )
-from selftime.reports.advice.wording import file_and_line_text
+from selftime.compare.results.result_comparison import ResultComparison
+from selftime.reports.advice.wording import FIX_EFFECT_TEXT, file_and_line_text
 from selftime.reports.plain import plain
 from selftime.reports.terminal import render_as_text
 from selftime.units import milliseconds_text, time_range_text
@@ -58,6 +59,8 @@ def _verification_text_blocks(
         yield from _repaired_finding_lines(verification.repaired, root)
     for limit in verification.limits:
         yield Text(f"\nOf this saving {limit}.")
+    if verification.results is not None:
+        yield from _result_lines(verification.results, is_gone=bool(verification.gone))
     if verification.notes:
         yield Text("\nDIFFERENCES BETWEEN THE RECORDINGS", style="bold")
         yield from (Text(f"- {plain(note)}") for note in verification.notes)
@@ -71,6 +74,16 @@ def _verification_text_blocks(
         if promises:
             yield Text(f"\n{title}", style="bold")
             yield _predicted_savings_table(promises, root)
+
+
+def _result_lines(results: ResultComparison, *, is_gone: bool) -> Iterator[Text]:
+    """Yields lines on whether both programs computed the same, and why that cannot be told."""
+    text = plain(results.text)
+    yield Text(f"Results    {text}")
+    badge = FIX_EFFECT_TEXT[results.semantics]
+    promise = f"the repair promises: {badge}" if is_gone else "no finding is gone: they must stay"
+    yield Text(f"           {promise}")
+    yield from (Text(f"- {plain(reason)}") for reason in results.reasons)
 
 
 def _repaired_finding_lines(repaired: RepairedFinding, root: str | None) -> Iterator[Text]:

@@ -74,7 +74,7 @@ def find_listed_trace(traces: Iterable[ListedTrace], trace_id: str) -> ListedTra
 class TracesAtPaths:
     """The traces at some paths: files, folders with traces at any depth, glob patterns, URLs."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], *, may_be_empty: bool = False) -> None:
         self._paths = tuple(paths)
         self._path_by_id: dict[str, str] = {}
         self._is_trace_by_stamp: dict[str, bool] = {}
@@ -86,7 +86,7 @@ class TracesAtPaths:
                     f"`{path}` cannot be read: there is no such file or folder; give a trace or "
                     "a folder of them"
                 )
-        if not self.listed_traces():
+        if not may_be_empty and not self.listed_traces():
             quoted_paths = ", ".join(f"`{path}`" for path in self._paths) or "nothing"
             raise UnreadableTrace(f"{quoted_paths} holds no trace; record one with `selftime run`")
 

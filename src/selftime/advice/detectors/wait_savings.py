@@ -20,6 +20,7 @@ from selftime.advice.detectors.wait_sites import (
 )
 from selftime.advice.replay import Change, CutHostTime, RemoveWaits, ScaleDeviceWork, replay_of
 from selftime.advice.rule_definition import (
+    STEPS_WITH_DURATION,
     Checked,
     Confidence,
     Evidence,
@@ -136,7 +137,7 @@ def outcomes_of_waiting_lines(
     lacks = missing_requirement_sentences(trace, ("links", "steps"))
     limits = step_statistics(trace)
     if lacks or limits is None:
-        yield Unknown("; ".join(lacks) or "steps whose duration is known")
+        yield Unknown("; ".join(lacks) or STEPS_WITH_DURATION)
         return
     own = [site for site in wait_sites(trace) if site.cause in causes]
     regular = [site for site in own if site.is_regular]

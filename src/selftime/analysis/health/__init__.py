@@ -60,6 +60,7 @@ from selftime.analysis.health.slice_time_checks import (
 )
 from selftime.analysis.health.step_checks import check_step_count, check_steps_without_work
 from selftime.trace import Trace
+from selftime.units import truncate_middle
 
 __all__ = ["HealthCheckResult", "HealthVerdict", "RecordingUnderCheck", "run_health_checks"]
 
@@ -108,5 +109,9 @@ _HEALTH_CHECKS: Final[tuple[_HealthCheckFunction, ...]] = (
 def run_health_checks(trace: Trace) -> list[HealthCheckResult]:
     """Returns the results of all checks of a recording, the most serious first."""
     recording = RecordingUnderCheck(trace)
-    found = [check for run_check in _HEALTH_CHECKS for check in run_check(recording)]
+    found = [
+        check._replace(text=truncate_middle(check.text))
+        for run_check in _HEALTH_CHECKS
+        for check in run_check(recording)
+    ]
     return sorted(found, key=lambda check: severity_of_verdict(check.verdict), reverse=True)

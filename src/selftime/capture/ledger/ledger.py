@@ -25,6 +25,7 @@ from selftime.capture.ledger.process_start import process_start_ns
 from selftime.capture.ledger.stacks import Activity, StackReadings
 from selftime.capture.ledger.step_samples import StepSamples
 from selftime.capture.ledger.steps import SegmentColumns, SlowStepLimit
+from selftime.capture.results.kept_results import KeptResults
 from selftime.ledger_format import (
     AFTER_LAST_STEP,
     BEFORE_FIRST_STEP,
@@ -87,6 +88,7 @@ class Ledger:
         """Kind of the current segment if known before its end, else None."""
         self.is_written = False
         """Whether lines are written to the file; while False, they are kept in memory."""
+        self.results: KeptResults | None = None  # of the program's first rounds, if it is asked for
         self.on_segment_end: Callable[[], None] = _nothing
         """Function that the program's thread calls at the end of each step but settled ones."""
         self.time_device: Callable[[], None] | None = None

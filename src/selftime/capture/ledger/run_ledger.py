@@ -19,6 +19,9 @@ from selftime.capture.ledger.stacks import StackReader
 from selftime.capture.ledger.watcher import StackWatcher
 from selftime.capture.program.after_import import after_import, cancel_after_import
 from selftime.capture.program.early_log import EarlyTimes
+from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.results.kept_results import KeptResults
+from selftime.capture.results.seeding import seed_generators
 
 _WHOLE: Final = "ended"
 
@@ -73,6 +76,13 @@ class RunLedger:
         self.ledger.pause_readings = self._watcher.pause
         self.ledger.resume_readings = self._watcher.resume
         self._watcher.start()
+
+    def keep_results(self, options: RunOptions) -> None:
+        """Seeds the random generators, and keeps what the program computes first, if asked to."""
+        if options.seed is not None:
+            seed_generators(options.seed)
+        if options.keeps_results:
+            self.ledger.results = KeptResults(options.seed)
 
     def prepare(self) -> None:
         """Does in this thread what the first stack sample would do."""
@@ -136,6 +146,8 @@ class RunLedger:
         cells = cell_facts(self._reader.user_files(), self._first_cell)
         if cells is not None:
             self.ledger.add_line({"cells": cells})
+        if self.ledger.results is not None:
+            self.ledger.add_line({"results": self.ledger.results.facts()})
         self.ledger.finish(reason or _WHOLE, end_facts)
 
     def abandon(self) -> None:

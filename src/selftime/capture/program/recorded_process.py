@@ -235,6 +235,7 @@ class RecordedProcess:
     def _ledger_in_memory(self) -> RunLedger:
         """Begins the ledger of a process that the program started, and that may make steps."""
         ledger = RunLedger(self.options.folder, self.user_packages)
+        ledger.keep_results(self.options)
         if self._early_times is not None:
             ledger.take_over(self._early_times)
         if not is_loader_worker_starting():
@@ -332,13 +333,12 @@ class RecordedProcess:
         self._other_profilers.attach()
 
     def _yield_to_profiler(self, profiler: str) -> bool:
-        is_paused = False
         with self._kept_from_program():
             if self.recorder is not None and self.recorder.pause_for_profiler(profiler):
-                is_paused = True
                 if self.steps is not None:
                     self.steps.stop_loop_search()
-        return is_paused
+                return True
+        return False
 
     def _on_recording_start(self) -> None:
         from selftime.capture.facts.machine import rank_and_world  # noqa: PLC0415 - imports torch

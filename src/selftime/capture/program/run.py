@@ -53,8 +53,7 @@ def run_program(
         UsageError: `target` cannot be run.
     """
     options, command = options or RunOptions(), command or Command()
-    # The program may change the working folder.
-    options = replace(options, folder=options.folder.absolute())
+    options = replace(options, folder=options.folder.absolute())  # the program may go elsewhere
     program = _create_program(target, args, module=module)
     delete_folders_of_killed_processes()
     outer_channel, channel = _leave_outer_run(), command.channel or create_channel(options)
@@ -66,6 +65,7 @@ def run_program(
         options, channel, lambda: program.user_packages, is_root=True, ledger=run
     )
     if isinstance(program, PythonProgram):
+        run.keep_results(options)
         run.start()
         run.write_while_running()
     process.watch()

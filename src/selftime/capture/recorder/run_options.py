@@ -34,6 +34,10 @@ class RunOptions:
     """Whether to keep only the wall-time ledger of the run, without recording steps."""
     records_slow_steps: bool = False
     """Whether to record a slow step of a kind that comes again, after the main recording."""
+    keeps_results: bool = False
+    """Whether to keep what the program computes in its first rounds, to be compared."""
+    seed: int | None = None
+    """What the random generators are seeded with before the program; None leaves them alone."""
     trigger: str | None = None
     """Text that names what requests recordings, such as `file` or `signal`; None records once,
     without requests."""

@@ -83,12 +83,14 @@ class BackwardStepFinder:
 
     def _wrap_run_backward(self, original: Any) -> Any:
         state, run_in_optimizer = self.state, self._wrap_run_in_optimizer(original)
+        keep_loss = self._keep_loss
 
         @functools.wraps(original)
         def run_backward(*args: Any, **kwargs: Any) -> Any:
             state.differentiations += 1
             if state.in_backward or state.in_module:
                 return original(*args, **kwargs)
+            keep_loss(args)
             if state.in_optimizer:
                 return run_in_optimizer(*args, **kwargs)
             if state.is_off or (
@@ -128,6 +130,16 @@ class BackwardStepFinder:
             return result
 
         return run_backward
+
+    @never_torch_compile
+    def _keep_loss(self, arguments: tuple[Any, ...]) -> None:
+        state = self.state
+        results = None if state.ledger is None else state.ledger.results
+        if results is None or not arguments or state.is_off or not state.is_step_thread:
+            return
+        if TracingContext.try_get() is None:
+            with state.recorder_work:
+                results.add_loss(arguments[0])
 
     @never_torch_compile
     def _note_beginning_of_pass(self) -> None:

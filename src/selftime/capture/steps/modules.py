@@ -108,18 +108,29 @@ class ModuleStepFinder:
         pass_through = state.module_calls.pass_through
         state.module_calls.pass_through = state.in_module = True
         try:
-            return original(module, *args, **kwargs)
+            output = original(module, *args, **kwargs)
         finally:
             state.in_module = False
             state.module_calls.pass_through = pass_through or state.module_calls.is_released
+        self._keep_output(output)
+        return output
 
     @skip_frame_in_compile
     def _call_watching_nested(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
         self.nested.begin_outermost_call()
         try:
-            return original(module, *args, **kwargs)
+            output = original(module, *args, **kwargs)
         finally:
             self.nested.end_outermost_call()
+        self._keep_output(output)
+        return output
+
+    @never_torch_compile
+    def _keep_output(self, output: Any) -> None:
+        ledger = self.state.ledger
+        if ledger is not None and ledger.results is not None:
+            with self.state.recorder_work:
+                ledger.results.add_output(output)
 
     @never_torch_compile
     def _on_call(self, module: Any, path: int, arguments: Iterable[Any]) -> None:

@@ -62,6 +62,16 @@ _SINGLE_VALUE_DESCRIPTION: Final = (
     "a single JSON value with no events: give a trace of PyTorch's profiler"
 )
 _NOT_JSON_DESCRIPTION: Final = "not JSON: give a trace that PyTorch's profiler wrote"
+_BINARY_DESCRIPTION: Final = "a binary file: give the trace as JSON"
+_PROTOBUF_DESCRIPTION: Final = (
+    "a protobuf, perhaps Perfetto's, which is not supported: give the trace as JSON"
+)
+_DESCRIPTIONS_OF_NO_KNOWN_FORMAT: Final = (
+    _NOT_JSON_DESCRIPTION,
+    _BINARY_DESCRIPTION,
+    _PROTOBUF_DESCRIPTION,
+)
+_FILE_NAME_ENDS_OF_PERFETTO: Final = (".pftrace", ".perfetto-trace")
 _MAX_PICKLE_PROTOCOL_BYTE: Final = b"\x0f"
 """The largest byte that is accepted as the protocol number of a pickle."""
 _FIRST_BYTES_OF_HTML: Final = (b"<!doctype html", b"<html")
@@ -167,6 +177,22 @@ def description_of_other_format(file_start: bytes) -> str:
     return _description_of_binary_format(file_start) or _NOT_JSON_DESCRIPTION
 
 
+def damaged_perfetto_reason(path: str, file_start: bytes) -> str:
+    """Returns why a file cannot be read that only its name says to be Perfetto's; else empty.
+
+    The name is asked only where the content is of no known format.
+    """
+    name = path.lower().removesuffix(".gz").removesuffix(".zst")
+    if not name.endswith(_FILE_NAME_ENDS_OF_PERFETTO) or not file_start.strip():
+        return ""
+    if description_of_other_format(file_start) not in _DESCRIPTIONS_OF_NO_KNOWN_FORMAT:
+        return ""
+    return (
+        "its name says that it is in Perfetto's format, but no packet of that format begins at"
+        " byte 0: the file is damaged, or is something else; copy or export it again"
+    )
+
+
 def is_generic_format_description(description: str) -> bool:
     """Returns whether a description says only that a file is no trace and names no format."""
     return description in (_SINGLE_VALUE_DESCRIPTION, _NOT_JSON_DESCRIPTION)
@@ -181,8 +207,8 @@ def _description_of_binary_format(file_start: bytes) -> str:
     if file_start[:1] == b"\n" and any(plane in file_start for plane in _XLA_PLANE_PREFIXES):
         return "a profile of TensorFlow or XLA (XSpace): give a PyTorch trace in JSON"
     if file_start[:1] == b"\n":
-        return "a protobuf, perhaps Perfetto's, which is not supported: give the trace as JSON"
-    return "a binary file: give the trace as JSON" if b"\x00" in file_start[:64] else ""
+        return _PROTOBUF_DESCRIPTION
+    return _BINARY_DESCRIPTION if b"\x00" in file_start[:64] else ""
 
 
 def _is_python_repr(text: bytes) -> bool:

@@ -9,7 +9,7 @@ from selftime.advice.rule_outcomes import Where
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import TIME_CLASS_LABELS
 from selftime.reports.plain import cut_text_middle, plain
-from selftime.units import count_text
+from selftime.units import count_text, truncate_middle
 
 _MAX_NAME_CHARACTERS: Final = 60
 """Largest width of a name in a sentence; a longer one loses its middle."""
@@ -186,5 +186,5 @@ def _caller_text(row: AccountRow, root: str | None) -> str:
         return ""
     is_line = row.called_at.how != "definition"
     called_at = Place(row.called_at.file, row.called_at.line if is_line else None, None)
-    function = "" if is_line else f" in `{plain(row.called_at.function or '')}`"
+    function = "" if is_line else f" in `{truncate_middle(plain(row.called_at.function or ''))}`"
     return f", called most{function}{place_text(called_at, root, with_name=False)}"

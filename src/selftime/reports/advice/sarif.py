@@ -19,7 +19,10 @@ from selftime.advice.rule_definition import Finding, Rule, Where
 from selftime.names.notebook_cells import is_notebook_cell
 from selftime.reports.advice import wording
 from selftime.reports.plain import plain
+from selftime.units import truncate_middle
 
+_MAX_PATH_CHARACTERS: Final = 4096
+"""Largest number of characters of a path; a longer one is no file of any system."""
 _SARIF_SCHEMA_URL: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 """URL of the JSON schema of SARIF 2.1.0."""
 
@@ -88,7 +91,7 @@ def _sarif_result(
         }
     }
     if finding.where.function is not None:
-        location["logicalLocations"] = [{"name": plain(finding.where.function)}]
+        location["logicalLocations"] = [{"name": truncate_middle(plain(finding.where.function))}]
     return {
         "ruleId": finding.rule,
         "ruleIndex": rule_index,
@@ -114,6 +117,11 @@ def _sarif_location_of_finding(source_location: Where, root: str | None) -> dict
     return artifact_location(source_location.file, source_location.line, root)
 
 
+def _may_be_file(file_name: str) -> bool:
+    """Returns whether a name may be that of a file: no cell of a notebook, and no endless text."""
+    return len(file_name) <= _MAX_PATH_CHARACTERS and not is_notebook_cell(file_name)
+
+
 def artifact_location(
     file_name: str | None, line: int | None, root: str | None
 ) -> dict[str, str] | None:
@@ -121,7 +129,7 @@ def artifact_location(
 
     None for a cell of a notebook, too.
     """
-    if file_name is None or line is None or is_notebook_cell(file_name):
+    if file_name is None or line is None or not _may_be_file(file_name):
         return None
     file = wording.relative_file(file_name, root)
     if file.startswith("/"):

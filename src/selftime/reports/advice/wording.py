@@ -23,6 +23,7 @@ from selftime.names.notebook_cells import place_text
 from selftime.reports.plain import plain
 from selftime.trace import Trace
 from selftime.units import milliseconds_text as milliseconds
+from selftime.units import truncate_middle
 
 FINDINGS_TITLE: Final = "Do this"
 """Title of the section of findings."""
@@ -45,7 +46,7 @@ HEALTH_VERDICT_SENTENCES: Final[dict[HealthVerdict, str]] = {
     "unusable": "unusable: no advice is given on this trace",
 }
 """Sentence for each verdict on the quality of the trace."""
-_FIX_EFFECT_TEXT: Final[dict[FixSemantics, str]] = {
+FIX_EFFECT_TEXT: Final[dict[FixSemantics, str]] = {
     "neutral": "results stay the same",
     "numerics": "results change by rounding",
     "training": "training may converge differently",
@@ -93,9 +94,10 @@ def with_relative_files(text: str, root: str | None) -> str:
 
 def source_location_text(location: Where, root: str | None = None) -> str:
     """Returns a source location as `file:line in function`; editors can open `file:line`."""
+    function = f"in {truncate_middle(plain(location.function or ''))}"
     if location.file is None:
-        return "line unknown" if location.function is None else f"in {plain(location.function)}"
-    function = "" if location.function is None else f" in {plain(location.function)}"
+        return "line unknown" if location.function is None else function
+    function = "" if location.function is None else f" {function}"
     note = " (where it is defined)" if location.how == "definition" else ""
     return f"{source_line_text(location, root)}{function}{note}"
 
@@ -161,7 +163,7 @@ def speedup_text(speedup: float) -> str:
 
 def finding_confidence_text(finding: Finding) -> str:
     """Returns as text how sure a finding is, and whether its fix changes the program's results."""
-    return f"{_CONFIDENCE_TEXT[finding.confidence]}, {_FIX_EFFECT_TEXT[finding.semantics]}"
+    return f"{_CONFIDENCE_TEXT[finding.confidence]}, {FIX_EFFECT_TEXT[finding.semantics]}"
 
 
 def evidence_text(evidence: Evidence, root: str | None = None) -> str:

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from selftime.advice import Advice
 from selftime.advice.account.account_rows import AccountRow, KindAccount, StepAccount
-from selftime.advice.advice_result import truncate_middle
 from selftime.advice.number_slices import account_row_ids
 from selftime.reports.advice.account_places import RowCells
 from selftime.reports.advice.account_sentence import (
@@ -26,7 +25,7 @@ from selftime.reports.advice.account_table import (
 )
 from selftime.reports.labels import TIME_CLASS_LABELS
 from selftime.reports.page_data.step_with_fixes import headline_texts, is_headline_without_recording
-from selftime.units import milliseconds_text, whole_percent_text
+from selftime.units import milliseconds_text, truncate_middle, whole_percent_text
 
 NO_LINKS: Final[Mapping[str, dict[str, str]]] = MappingProxyType({})
 _MIN_SHOWN_SHARE: Final = 0.005
@@ -110,7 +109,7 @@ def _row_data(advice: Advice, row: AccountRow, text: str, cells: RowCells) -> di
         "what": cells.what,
         "name": None if cells.name is None else truncate_middle(cells.name),
         "line": None if cells.line is None else truncate_middle(cells.line),
-        "file": row.where.file,
+        "file": None if row.where.file is None else truncate_middle(row.where.file),
         "line_number": row.where.line,
         "at_most": None if most is None else milliseconds_text(most),
         "time": milliseconds_text(row.ms),

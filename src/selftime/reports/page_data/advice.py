@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from selftime.advice import Advice
-from selftime.advice.advice_result import Health, truncate_middle
+from selftime.advice.advice_result import Health
 from selftime.advice.finding_ids import select_findings
 from selftime.advice.rule_definition import Finding
 from selftime.reports.advice import wording
@@ -27,6 +27,7 @@ from selftime.reports.page_data.number_slices import (
     number_links,
 )
 from selftime.reports.page_data.step_with_fixes import headline_texts, step_with_fix_data
+from selftime.units import truncate_middle
 
 _MIN_PATH_PARTS_OF_COMMON_FOLDER: Final = 3
 """Smallest number of parts of a folder path that is cut from file names; `/home` has too few."""

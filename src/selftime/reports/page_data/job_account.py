@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from selftime.advice.account.job_account import JobAccount, JobAccountRow, account_of_job
-from selftime.advice.advice_result import truncate_middle
 from selftime.analysis.ranks.job_account import step_accounts_of_ranks
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.reports.advice.account_sentence import job_parts_text, late_rank_text
 from selftime.reports.labels import TIME_CLASS_LABELS
-from selftime.units import count_text, milliseconds_text, whole_percent_text
+from selftime.units import count_text, milliseconds_text, truncate_middle, whole_percent_text
 
 JOB_ACCOUNT_TITLE: Final = "What a step of each rank is spent on"
 """Heading of the ranks' accounts."""

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from selftime.advice import Advice
-from selftime.advice.advice_result import truncate_middle
 from selftime.advice.number_slices import NumberKind, NumberSlices, slices_of_numbers
 from selftime.analysis.timeline import slice_lanes
 from selftime.array_types import Ints
@@ -22,7 +21,7 @@ from selftime.reports.advice.account_table import account_row_cells, account_row
 from selftime.reports.page_data.table_queries import RowQuery, prepare_table
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.units import count_text, milliseconds_text, whole_percent_text
+from selftime.units import count_text, milliseconds_text, truncate_middle, whole_percent_text
 
 MAX_SHOWN_SLICES: Final = 50_000
 """Largest number of slices of a number that the page is sent: the longest."""

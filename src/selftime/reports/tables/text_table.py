@@ -77,6 +77,7 @@ def as_text(  # noqa: PLR0913 - keyword arguments
     tells the reader how to see columns that do not fit.
     """
     table = _with_relative_file_column(nan_and_infinity_as_null(table), root)
+    table, columns = _with_values_in_units_of_rows(table, columns)
     shown_rows = table if rows is None else table.head(rows)
     zero_columns = [c.name for c in columns if _is_zero_in_all_rows(table[c.name], c)]
     shown_columns = [
@@ -103,6 +104,24 @@ def _with_relative_file_column(table: pl.DataFrame, root: str | None) -> pl.Data
     return table.with_columns(pl.col("file").cast(pl.String).str.strip_prefix(f"{root}/"))
 
 
+def _with_values_in_units_of_rows(
+    table: pl.DataFrame, columns: tuple[Column, ...]
+) -> tuple[pl.DataFrame, tuple[Column, ...]]:
+    """Returns the table with each `value` written in the `unit` of its row, without that column.
+
+    So one duration has one form, whether it is a row's value or stands in a column of durations.
+    """
+    if not {"value", "unit"} <= set(table.columns):
+        return table, columns
+    pairs = zip(table["value"].to_list(), table["unit"].to_list(), strict=True)
+    written = pl.Series(
+        "value",
+        [None if value is None else units.text_with_unit(value, unit) for value, unit in pairs],
+        dtype=pl.String,
+    )
+    return table.with_columns(written), tuple(c for c in columns if c.name != "unit")
+
+
 def _is_quantity_column(column: Column) -> bool:
     """Returns whether the column's unit is a quantity, such as time, not a name, text or id."""
     return column.unit not in ("name", "text", "sentence", "id", "flag", "instant")
@@ -123,7 +142,8 @@ def _is_empty_or_has_values(column: pl.Series) -> bool:
 
 def _format_column_as_text(values: pl.Series, column: Column) -> _TextColumn:
     """Returns a column with its values as text in their unit."""
-    cells = [plain(units.value_text(value, column.unit)) for value in values.to_list()]
+    written = (units.value_text(value, column.unit) for value in values.to_list())
+    cells = [plain(units.truncate_middle(text)) for text in written]
     if column.unit in _UNITS_OF_SEVERAL_WIDTHS:
         cells = _with_units_of_equal_width(cells)
     is_number = column.unit not in ("name", "text", "sentence")

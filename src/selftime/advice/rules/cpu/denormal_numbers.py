@@ -77,6 +77,7 @@ from selftime.advice.detectors.recorded_facts import recorded_setting
 from selftime.advice.detectors.source_lines import operators_by_line
 from selftime.advice.lines.source_syntax import line_of_only_call
 from selftime.advice.rule_definition import (
+    STEPS_WITH_DURATION,
     Checked,
     Evidence,
     Finding,
@@ -126,11 +127,14 @@ grouped."""
 @rule(covers=("J4",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, has_denormals = step_statistics(trace), recorded_setting(trace, "denormals")
-    if limits is not None and trace.device_args.height:
+    if trace.device_args.height:
         yield Checked("the arithmetic runs on a device; that of the CPU was not judged")
         return
-    if limits is None or has_denormals is False:
+    if has_denormals is False:
         yield Checked("no arithmetic on the CPU had denormal numbers", is_absent=True)
+        return
+    if limits is None:
+        yield Unknown(STEPS_WITH_DURATION)
         return
     slow_operators = _unusually_slow_operators(trace)
     if not slow_operators.height:

@@ -73,7 +73,7 @@ model = DistributedDataParallel(model, device_ids=[local_rank])"""
 """Example code of the fix: `DistributedDataParallel` with one process for each device."""
 
 
-@rule(covers=("D7",))
+@rule(covers=("D7",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
     host = pl.concat([slices_on(trace, "host"), slices_on(trace, "python")])
     calls = slices_in_counted_steps(trace, filter_by_name(host, names.is_data_parallel_slice))

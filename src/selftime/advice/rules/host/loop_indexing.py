@@ -163,7 +163,7 @@ total = sides.prod(1).sum()   # after: once"""
 """Example code of the fix of a loop through a tensor."""
 
 
-@rule(covers=("D3",))
+@rule(covers=("D3",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     loops = tensor_element_loops(trace)

@@ -156,7 +156,7 @@ LAUNCH_AT_ONCE_FIX_CODE: Final = 'model = torch.compile(model, mode="reduce-over
 """Example code of the fix where compiled code runs already: one launch of many kernels."""
 
 
-@rule(covers=("D1", "J9"), broad=True)
+@rule(covers=("D1", "J9"), needs=("operators",), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     dispatching = dispatch_analysis_of(trace)

@@ -123,7 +123,7 @@ MIN_WAITING_STEPS: Final = 2
 """Smallest number of steps that wait for a batch to report; a single wait may be an exception."""
 
 
-@rule(covers=("A9",))
+@rule(covers=("A9",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, loading = step_statistics(trace), data_loading_times_of(trace)
     if limits is None or loading is None or not loading.has_workers:

@@ -111,7 +111,7 @@ FIX_CODE: Final = """def __getitems__(self, indices):            # a whole batch
 """Example code of the fix: PyTorch calls a data set's `__getitems__` once for a whole batch."""
 
 
-@rule(covers=("A4",))
+@rule(covers=("A4",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats, loading, loading_function = (
         step_statistics(trace),

@@ -90,7 +90,7 @@ for batch in batches:
 """Example code of the fix: start the workers while the program does something else."""
 
 
-@rule(covers=("A8",))
+@rule(covers=("A8",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = step_statistics(trace)
     found = next_batch_calls(trace).filter(

@@ -107,7 +107,7 @@ MAX_BATCH_SHARE_OF_FIRST_WAIT: Final = 0.5
 starts worker processes. If the second batch took less, its time counts instead."""
 
 
-@rule(covers=("A7",))
+@rule(covers=("A7",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     new_iterators = _frames_starting_workers_in_steps(trace)

@@ -70,7 +70,7 @@ from selftime.trace import Trace
 from selftime.units import whole_percent_text
 
 
-@rule(covers=("A3",))
+@rule(covers=("A3",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, loading = step_statistics(trace), data_loading_times_of(trace)
     if limits is None or loading is None or not loading.has_workers:

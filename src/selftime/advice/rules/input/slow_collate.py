@@ -124,7 +124,7 @@ FIX_CODE: Final = """def collate(samples):
 """Example code of the fix: two operators join tensors of several lengths."""
 
 
-@rule(covers=("A5",))
+@rule(covers=("A5",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats, loading, collate = (
         step_statistics(trace),

@@ -74,11 +74,13 @@ from selftime.advice.detectors.counted_operators import operators_in_counted_ste
 from selftime.advice.detectors.counted_steps import recorded_step_count
 from selftime.advice.replay import ScaleDeviceWork
 from selftime.advice.rule_definition import (
+    STEPS_WITH_DURATION,
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
+    Unknown,
     rule,
     where_from_row,
 )
@@ -111,10 +113,11 @@ MAX_ELEMENTS_PER_UNALIGNED_LOAD: Final = 2
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = step_statistics(trace)
     device_peaks = common_peak_rates_of_devices(trace)
-    if limits is None or device_peaks is None:
-        yield Checked(
-            "the peak rates of the device are unknown, so no matrix product can be judged"
-        )
+    if device_peaks is None:
+        yield Unknown("the peak rates of the device, which its name in the trace does not tell")
+        return
+    if limits is None:
+        yield Unknown(STEPS_WITH_DURATION)
         return
     products = _matrix_kernels_with_roofline_times(trace, device_peaks)
     slow = products.filter(

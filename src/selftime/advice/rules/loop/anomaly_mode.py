@@ -91,7 +91,7 @@ DISABLE_ANOMALY_DETECTION_FIX_CODE: Final = """torch.autograd.set_detect_anomaly
 """Example code of the fix: switches anomaly detection off, which is the default."""
 
 
-@rule(covers=("F5", "B10"))
+@rule(covers=("F5", "B10"), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = step_statistics(trace)
     nan_check_operators = _nan_check_operators(trace)

@@ -135,8 +135,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if step_stats is None or not forward_passes.height or not collective_calls.height:
         yield Checked("the trace shows no communication of gradients in buckets", is_absent=True)
         return
-    if collective_calls["bytes"].null_count():
-        yield Unknown("the sizes of collectives: `record_shapes=True`")
+    if collective_calls["bytes"].null_count() or not collective_calls["bytes"].median():
+        yield Unknown(
+            "the sizes of collectives: `record_shapes=True`, with a PyTorch that records those of"
+            " lists of tensors"
+        )
         return
     buckets = _typical_gradient_buckets(trace, collective_calls)
     if buckets.are_small:

@@ -1,0 +1,1 @@
+"""Keeps what a program computed in its first rounds, so that two runs of it can be compared."""
