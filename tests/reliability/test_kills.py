@@ -132,7 +132,7 @@ def finished(
     return Finished(words, printed, place.files(), place.cached(), seconds)
 
 
-@pytest.mark.sweep(5)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("seed", range(200))
 def test_a_command_that_is_killed_leaves_all_or_nothing(
     seed: int, finished: Finished, trace: Path, tmp_path: Path
@@ -154,7 +154,7 @@ def test_a_command_that_is_killed_leaves_all_or_nothing(
     assert place.cached() == finished.cached
 
 
-@pytest.mark.sweep(5)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("delay_ms", range(0, 2_000, 100))
 def test_two_at_once_leave_what_one_leaves(
     delay_ms: int, finished: Finished, trace: Path, tmp_path: Path

@@ -66,8 +66,7 @@ class RecordedProcess:
         self.recorder: Recorder | None = None
         self.steps: StepDetector | None = None
         self.trigger: RecordingTrigger | None = None
-        self.failure: str | None = None
-        """Why the process cannot be recorded; None if it can."""
+        self.failure: str | None = None  # why the process cannot be recorded, if so
         self.messages: list[str] = []
         """Messages for the user that the program's first process prints."""
         self._root_pid = os.getpid() if is_root else None
