@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from selftime.capture.temporary_folders import (
+    delete_folders_of_child,
     delete_folders_of_killed_processes,
     folder_prefix,
     make_temporary_folder,
@@ -45,3 +46,17 @@ def test_a_temporary_folder_that_is_gone_does_no_harm(folder: Path) -> None:
     folder.rmdir()
     delete_folders_of_killed_processes()
     assert not folder.exists()
+
+
+def test_the_folders_of_a_child_that_has_ended_go_at_once(folder: Path) -> None:
+    of_child, of_other = (
+        folder / f"{folder_prefix().replace(f'-{os.getpid()}-', f'-{process}-')}x"
+        for process in (12, 123)
+    )
+    own = make_temporary_folder()
+    for path in (of_child, of_other):
+        path.mkdir()
+
+    delete_folders_of_child(12)
+
+    assert [of_child.exists(), of_other.exists(), own.exists()] == [False, True, True]

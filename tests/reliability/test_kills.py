@@ -63,8 +63,9 @@ def _event(category: str, name: str, begin: int, duration: int) -> dict[str, obj
 class Place:
     """A folder with the trace, in which commands run that have a cache of their own."""
 
-    def __init__(self, folder: Path, trace: Path) -> None:
-        self.folder = folder / "place"  # a report tells the folder's name
+    def __init__(self, trace: Path) -> None:
+        self.folder = trace.parent / "place"  # always the same: a report tells where its trace lies
+        shutil.rmtree(self.folder, ignore_errors=True)
         for name in ("out", "temporary"):
             (self.folder / name).mkdir(parents=True)
         shutil.copy(trace, self.folder)
@@ -121,10 +122,8 @@ class Finished:
 
 
 @pytest.fixture(scope="module", params=COMMANDS)
-def finished(
-    request: pytest.FixtureRequest, trace: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Finished:
-    place = Place(tmp_path_factory.mktemp("finished"), trace)
+def finished(request: pytest.FixtureRequest, trace: Path) -> Finished:
+    place = Place(trace)
     words = COMMANDS[request.param]
     begin = time.monotonic()
     printed = place.finish(words)
@@ -135,10 +134,10 @@ def finished(
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("seed", range(200))
 def test_a_command_that_is_killed_leaves_all_or_nothing(
-    seed: int, finished: Finished, trace: Path, tmp_path: Path
+    seed: int, finished: Finished, trace: Path
 ) -> None:
     """Then each file is as a whole run leaves it, and the next run answers as if nothing was."""
-    place = Place(tmp_path, trace)
+    place = Place(trace)
     process = place.start(finished.words)
     chance = random.Random(f"{finished.words} {seed}")  # noqa: S311 - no secret
     time.sleep(chance.uniform(0, 1.1 * finished.seconds))
@@ -156,11 +155,9 @@ def test_a_command_that_is_killed_leaves_all_or_nothing(
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("delay_ms", range(0, 2_000, 100))
-def test_two_at_once_leave_what_one_leaves(
-    delay_ms: int, finished: Finished, trace: Path, tmp_path: Path
-) -> None:
+def test_two_at_once_leave_what_one_leaves(delay_ms: int, finished: Finished, trace: Path) -> None:
     """Two of one command, in one folder with one cache, the second a little after the first."""
-    place = Place(tmp_path, trace)
+    place = Place(trace)
     first = place.start(finished.words)
     time.sleep(delay_ms / 1_000)
     second = place.start(finished.words)

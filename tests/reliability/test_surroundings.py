@@ -106,8 +106,8 @@ SENT: Final = (
 for number in range(1_000_000):
     step()
     if number == {number}:
-        open("ready", "w").close()
         print("ready", flush=True)
+        open("ready", "w").close()
     {each}
 """
 )

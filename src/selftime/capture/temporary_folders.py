@@ -46,6 +46,16 @@ def delete_folders_of_killed_processes(now: float | None = None) -> None:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
+def delete_folders_of_child(process: int) -> None:
+    """Deletes temporary folders of a child process that this process has waited for."""
+    with suppress(OSError):
+        for folder in Path(tempfile.gettempdir()).glob(
+            f"{_PREFIX}-{_process_namespace()}-{process}-*"
+        ):
+            if folder.lstat().st_uid == os.getuid():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 def _process_namespace() -> str:
     """Returns an id of the process namespace, in which process numbers are unique."""
     try:

@@ -18,6 +18,7 @@ import typer
 from selftime import LOAD_START_NS
 from selftime.capture.program.triggers import parse_trigger
 from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.temporary_folders import delete_folders_of_child
 from selftime.cli.error_reporting import print_notice
 from selftime.cli.shared_options import ProgramCommand
 from selftime.errors import UsageError
@@ -172,6 +173,7 @@ def _run_and_end(program: "_Program", caller: "_StateBeforeProgram", *, quiet: b
         )
     if program.command.channel is not None:
         program.command.channel.remove_folder()
+    delete_folders_of_child(guard.process)
     guard.end_alike(status)
 
 
