@@ -68,7 +68,7 @@ class Place:
         shutil.rmtree(self.folder, ignore_errors=True)
         for name in ("out", "temporary"):
             (self.folder / name).mkdir(parents=True)
-        shutil.copy(trace, self.folder)
+        shutil.copy2(trace, self.folder)  # a report tells when it was recorded
         self.environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT / "src"),
