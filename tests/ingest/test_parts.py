@@ -80,6 +80,18 @@ def test_a_part_that_cannot_be_read_is_told_in_a_sentence(
         load(path, cache=False)
 
 
+def test_a_key_of_megabytes_before_the_events_is_read_whole(path: Path) -> None:
+    """It takes several reads of the file, each longer than the one before."""
+    document = json.loads(path.read_text())
+    facts = {"version": 1, "flags": {f"flag {n}": n for n in range(150_000)}}
+    path.write_text(json.dumps({"selftime": facts, "traceEvents": document["traceEvents"]}))
+
+    found = load(path, cache=False)
+
+    assert isinstance(found, Trace)
+    assert (found.slices.height, found.repairs.height) == (COUNT, 0)
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs the descriptors of a process")
 def test_a_link_to_what_is_open_here_alone_is_read_from_begin_to_end(path: Path) -> None:
     with path.open("rb") as file:

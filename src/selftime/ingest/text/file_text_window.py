@@ -28,8 +28,8 @@ class FileTextWindow(TextWindow):
     def is_read_completely(self) -> bool:
         return self.offset >= self._size
 
-    def _next_block_or_none(self) -> bytes | None:
-        at = self.offset + len(self._arrived) - self._read
+    def _next_block_or_none(self, bytes_ahead: int) -> bytes | None:
+        at = self.offset + len(self._arrived) - self._read + bytes_ahead
         block = (
             self._file.read_part(at, min(_READ_BLOCK_BYTES, self._size - at))
             if at < self._size

@@ -49,7 +49,7 @@ class TextWindow:
         """Reads at least `min_bytes` more bytes into the buffer; returns whether any arrived."""
         parts, got = [self.unread_text], 0
         while got < min_bytes and not self.has_arrived_completely:
-            block = self._next_block_or_none()
+            block = self._next_block_or_none(got)
             if block is None:
                 self.has_arrived_completely = True
             else:
@@ -65,7 +65,8 @@ class TextWindow:
         self._read += count
         self.offset += count
 
-    def _next_block_or_none(self) -> bytes | None:
+    def _next_block_or_none(self, bytes_ahead: int) -> bytes | None:  # noqa: ARG002 - blocks come in order
+        """Returns the block after the buffer and the `bytes_ahead` bytes that follow it."""
         return next(self._blocks, None)
 
     def peek_range(self, begin_distance: int, end_distance: int) -> bytes | None:  # noqa: ARG002 - for texts in files
