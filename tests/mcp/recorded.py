@@ -1,10 +1,13 @@
 """A small recording with several things to find, as a file."""
 
+import asyncio
 import json
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["LOADER", "events", "written"]
+__all__ = ["LOADER", "events", "run_apart", "written"]
 
 LOADER: Final = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 _STEP: Final = 100_000.0
@@ -49,3 +52,9 @@ def events(name: str, steps: int) -> list[dict[str, Any]]:
             slice_("cpu_op", "aten::_local_scalar_dense", start + 2_010, 7_380.0)
             slice_("cuda_runtime", "cudaStreamSynchronize", start + 2_100, 7_200.0)
     return found
+
+
+def run_apart(asked: Coroutine[Any, Any, Any]) -> Any:
+    """Runs a coroutine in a thread of its own: this one may have the event loop of a browser."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, asked).result()

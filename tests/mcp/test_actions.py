@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 from tests.installed import needs
-from tests.mcp.recorded import written
+from tests.mcp.recorded import run_apart, written
 from tests.security.reading import acting
 
 from selftime.errors import UsageError
@@ -165,7 +165,7 @@ def ask(root: Path, question: Callable[[Any], Awaitable[Any]], *words: str) -> A
         async with mcp.Client(mcp.stdio_client(server)) as client:
             return await question(client)
 
-    return asyncio.run(talk())
+    return run_apart(talk())
 
 
 def is_alive(process: int) -> bool:
@@ -224,7 +224,7 @@ def test_a_program_ends_when_the_client_goes_away(root: Path) -> None:
         return process
 
     process = ask(root, question, "--allow", "run")
-    assert asyncio.run(ended(process))
+    assert run_apart(ended(process))
 
 
 def test_nobody_can_act_without_being_allowed(root: Path) -> None:

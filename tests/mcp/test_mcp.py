@@ -1,6 +1,5 @@
 """An agent's client asks the server, as a process of its own, whatever it may ask."""
 
-import asyncio
 import json
 import os
 import re
@@ -13,7 +12,7 @@ from typing import Any, Final
 import pytest
 from tests.installed import needs
 from tests.ledgers import Step, write_ledger
-from tests.mcp.recorded import written
+from tests.mcp.recorded import run_apart, written
 from tests.reports.models import MODELS, tokens
 from tests.security.adversary import PAYLOADS, recording
 from tests.security.reading import acting
@@ -66,7 +65,7 @@ def ask(folder: Path, question: Callable[[Any], Awaitable[Any]]) -> Any:
         async with mcp.Client(mcp.stdio_client(server)) as client:
             return await question(client)
 
-    return asyncio.run(talk())
+    return run_apart(talk())
 
 
 EVERY: Final[dict[str, dict[str, Any]]] = {

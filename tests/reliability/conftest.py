@@ -104,7 +104,7 @@ def run(program: Program, folder: Path, *, recorded: bool) -> Ending:
         stdout=target,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=program.before,  # noqa: PLW1509 - sets limits only
+        preexec_fn=lambda: _prepare_process(program),  # noqa: PLW1509 - sets limits only
     )
     if program.stdout is not None:
         os.close(target)
@@ -118,6 +118,14 @@ def run(program: Program, folder: Path, *, recorded: bool) -> Ending:
     left = [] if program.may_leave_processes else processes_marked(str(folder))
     left += sorted(one.name for one in temporary.iterdir() if not one.name.startswith("pymp-"))
     return Ending(process.returncode, stdout or b"", _without_our_lines(stderr), _files(work), left)
+
+
+def _prepare_process(program: Program) -> None:
+    """Gives the new process the signals of a terminal's, and the program's limits."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)  # a shell ignores some in what it runs behind
+    if program.before is not None:
+        program.before()
 
 
 def _send_when_ready(

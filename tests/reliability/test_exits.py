@@ -118,7 +118,7 @@ ENDS: Final = {
 
 
 @pytest.mark.torch
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("number", [1, 6, 30], ids=["before", "within", "after"])
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
 def test_a_program_ends_as_it_would_have_ended(end: str, number: int, compare: "Compare") -> None:

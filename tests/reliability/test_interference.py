@@ -378,7 +378,7 @@ PROGRAMS: Final = {
 
 
 @pytest.mark.torch
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_finds_what_it_would_have_found(name: str, compare: "Compare") -> None:
     program = Program(TRAINING + textwrap.dedent(PROGRAMS[name]), stdin=b"given")

@@ -40,7 +40,7 @@ def selftime(folder: Path, *words: str) -> "subprocess.Popen[bytes]":
 
 
 @pytest.mark.torch
-@pytest.mark.sweep(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(100))
 def test_a_killed_run_leaves_files_that_can_be_read(seed: int, tmp_path: Path) -> None:
     pytest.importorskip("torch")

@@ -131,7 +131,7 @@ def finished(request: pytest.FixtureRequest, trace: Path) -> Finished:
     return Finished(words, printed, place.files(), place.cached(), seconds)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("seed", range(200))
 def test_a_command_that_is_killed_leaves_all_or_nothing(
     seed: int, finished: Finished, trace: Path
@@ -153,7 +153,7 @@ def test_a_command_that_is_killed_leaves_all_or_nothing(
     assert place.cached() == finished.cached
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep
 @pytest.mark.parametrize("delay_ms", range(0, 2_000, 100))
 def test_two_at_once_leave_what_one_leaves(delay_ms: int, finished: Finished, trace: Path) -> None:
     """Two of one command, in one folder with one cache, the second a little after the first."""

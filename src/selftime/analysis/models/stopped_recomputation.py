@@ -9,6 +9,7 @@ that computed nothing. (`torch.utils.checkpoint.set_checkpoint_early_stop`, on b
 from typing import Final
 
 import numpy as np
+import polars as pl
 
 from selftime import names
 from selftime.analysis.call_tree.self_times import SelfTimes
@@ -18,8 +19,9 @@ from selftime.analysis.call_tree.training_passes import (
     find_training_passes,
     may_recompute_forward_work,
 )
+from selftime.analysis.slice_filters import matches_name
 from selftime.array_types import Flags, Ints
-from selftime.nesting import nearest_ancestor
+from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
 _MAX_SHARE_OF_SHORTEST_CALL: Final = 0.25
@@ -31,9 +33,10 @@ def calls_stopped_by_checkpointing(
 ) -> Flags:
     """Flags calls at which recomputation stopped before they computed.
 
-    Such a call is the last one of a recomputation, and takes less than a quarter of the time of any
-    call with the same arguments elsewhere: of device time if the trace has any, else of CPU time.
-    The forward pass has such a call unless it was not recorded; without one nothing is flagged.
+    Such a call is the last one of a recomputation, calls nothing but `detach`, with which its
+    inputs are saved, and takes less than a quarter of the time of any call with the same arguments
+    elsewhere: of device time if the trace has any, else of CPU time. The forward pass has such a
+    call unless it was not recorded; without one nothing is flagged.
 
     Args:
         trace: The trace.
@@ -44,12 +47,26 @@ def calls_stopped_by_checkpointing(
     if not calls.size or not may_recompute_forward_work(trace):
         return np.zeros(calls.size, bool)
     is_last = _ends_recomputation(trace)[host_times.id[calls]]
+    is_last &= ~_calls_more_than_detach(host_times)[calls]
     time = (host_times.device if trace.device_args.height else host_times.cpu)[calls]
     shortest = np.full(int(arguments.max()) + 1, np.iinfo(np.int64).max)
     np.minimum.at(shortest, arguments[~is_last], time[~is_last])
     has_other = np.bincount(arguments[~is_last], minlength=shortest.size) > 0
     too_short = time < _MAX_SHARE_OF_SHORTEST_CALL * shortest[arguments]
     return is_last & has_other[arguments] & too_short
+
+
+def _calls_more_than_detach(host_times: SelfTimes) -> Flags:
+    """Flags host slices that call anything but `detach`."""
+    is_detach = matches_name(pl.DataFrame({"name": host_times.name}), _is_detach)
+    calls_more = np.zeros(host_times.id.size, bool)
+    parents = host_times.parent[~is_detach]
+    calls_more[parents[parents != NO_SLICE]] = True
+    return calls_more
+
+
+def _is_detach(name: str) -> bool:
+    return name in {"aten::detach", "detach"}
 
 
 def _ends_recomputation(trace: Trace) -> Flags:

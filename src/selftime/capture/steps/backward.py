@@ -90,14 +90,15 @@ class BackwardStepFinder:
             state.differentiations += 1
             if state.in_backward or state.in_module:
                 return original(*args, **kwargs)
-            keep_loss(args)
+            if state.ledger is not None and state.ledger.results is not None:
+                keep_loss(args)
             if state.in_optimizer:
                 return run_in_optimizer(*args, **kwargs)
-            if state.is_off or (
-                state.thread != get_ident() and state.ignores_this_thread(StepSource.BACKWARD)
+            if (
+                state.is_off
+                or (state.thread != get_ident() and state.ignores_this_thread(StepSource.BACKWARD))
+                or TracingContext.try_get() is not None
             ):
-                return original(*args, **kwargs)
-            if TracingContext.try_get() is not None:
                 return original(*args, **kwargs)
             if state.ledger is not None and not state.ledger.has_begun:
                 with state.recorder_work:
