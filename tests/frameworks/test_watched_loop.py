@@ -46,6 +46,7 @@ def work(number: int = 0) -> None:
     torch.mm(torch.ones(8, 8), torch.ones(8, 8)).add_(number)
 
 
+@pytest.mark.timed  # `--hold` ends a recording early where other programs take the cores
 def test_a_long_loop_leaves_one_whole_file(
     files: Files, steps: Callable[[Any], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +81,7 @@ def test_epochs_of_one_batch_are_recorded_as_one_loop(
     assert steps(selftime.load(file)) == 2
 
 
+@pytest.mark.timed  # `--hold` ends a recording early where other programs take the cores
 def test_what_begins_between_two_runs_goes_first(files: Files, steps: Callable[[Any], int]) -> None:
     for _ in range(4):
         for _ in selftime.watch(range(3), **OPTIONS):
@@ -98,6 +100,7 @@ def test_the_file_that_holds_more_stays(files: Files, steps: Callable[[Any], int
     assert kept == [1, 2]
 
 
+@pytest.mark.timed  # `--hold` ends a recording early where other programs take the cores
 def test_the_wait_for_a_batch_belongs_to_its_step(files: Files) -> None:
     def batches() -> Iterator[int]:
         for number in range(LONG):
