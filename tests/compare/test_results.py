@@ -132,6 +132,8 @@ def test_a_change_of_the_training_is_not_compared_value_by_value() -> None:
     assert "finite and of the same order" in found.text
     assert judged([1000.0] * 6, "training").verdict == "differs"
     assert judged([2.0, "nan"], "training").verdict == "differs"
+    broken = recording(["nan", "nan"])
+    assert compare_results(broken, broken, "training").verdict == "unknown"
 
 
 def test_what_is_not_finite_is_not_equal() -> None:

@@ -198,6 +198,14 @@ def test_names_of_recorders_and_public_libraries_are_kept(category: str, name: s
     assert public_names.is_public_name(category, name)
 
 
-@pytest.mark.parametrize("name", ["acme_gemm", "void acme::at::run<float>()", "my_nccl_kernel"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "acme_gemm",
+        "void acme::at::run<float>()",
+        "my_nccl_kernel",
+        "void at::native::elementwise_kernel<128, at::native::apply<acme::Falcon> >(int)",
+    ],
+)
 def test_a_kernel_of_the_user_is_not_kept_for_a_word_in_it(name: str) -> None:
     assert not public_names.is_public_name("kernel", name)

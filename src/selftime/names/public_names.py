@@ -1,7 +1,8 @@
 """Tells names that PyTorch, the drivers and public libraries give from those that a user gives.
 
 What is not known to be public counts as the user's: a name of a public library that is missing here
-is hidden by `selftime redact --names`, and none of the user's is kept.
+is hidden by `selftime redact --names`. What a user's name shares with a public one is kept: a
+kernel of PyTorch whose template has an argument of the user's, without a namespace, is PyTorch's.
 """
 
 import re
@@ -77,6 +78,13 @@ _KERNEL: Final = re.compile(
     r"|mlopen\w*|hipblas\w*::|rocblas\w*|rocprim::|hipcub::|__amd_rocclr|bn_(?:fw|bw)_|nchwToNhwc"
     r"|nhwcToNchw|magma_|transformer_engine::|triton_(?:poi|per|red|tem|for|mm|bmm|unk|spl)_fused_"
     r"|fused_dropout_kernel|cunn_\w+|Memcpy|Memset|memcpy|memset)"
+)
+_NAMESPACE: Final = re.compile(r"(?<![\w:>)])(\w+)::")
+"""Matches the outermost namespace of each C++ name in a kernel's name."""
+_PUBLIC_NAMESPACE: Final = re.compile(
+    r"at|at_\w+_detail|c10|const|ck|ck_tile|cub|cuda|cute|flash|pytorch_flash|std|thrust|torch"
+    r"|(?:cask|cublas|cudnn|cutlass|hipblas|hipcub|rocblas|rocprim)\w*"
+    r"|fbgemm_gpu|flashinfer|tensorrt_llm|transformer_engine|vllm"
 )
 _CALL: Final = re.compile(
     r"(?:cuda|hip|cu|hsa|nccl|rccl|ze)[A-Z_]\w*|Memcpy .*|Memset .*|Runtime Triggered \w+"
@@ -164,7 +172,9 @@ def is_public_name(category: str, name: str) -> bool:
         bare = _AUTOGRAD_PREFIX.sub("", name)
         return _OPERATOR.fullmatch(bare) is not None
     if category == "kernel":
-        return _KERNEL.match(name) is not None
+        return _KERNEL.match(name) is not None and all(
+            _PUBLIC_NAMESPACE.fullmatch(root) for root in _NAMESPACE.findall(name)
+        )
     return _CALL.fullmatch(name) is not None
 
 

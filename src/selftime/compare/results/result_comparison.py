@@ -273,9 +273,12 @@ class _Judge:
             )
             for kept in (self.first, self.second)
         )
-        if not np.isfinite(new).all() and np.isfinite(old).all():
+        if not np.isfinite(old).all():
+            text = f"{self.what} of the first program are not finite, so nothing can be compared"
+            return self._result("unknown", text)
+        if not np.isfinite(new).all():
             return self._result("differs", f"{self.what} of the second program are not finite")
-        sizes = [float(np.median(np.abs(one[np.isfinite(one)]))) for one in (old, new)]
+        sizes = [float(np.median(np.abs(one))) for one in (old, new)]
         ratio = sizes[1] / sizes[0] if sizes[0] else 1.0
         if (
             self.what == "losses"
