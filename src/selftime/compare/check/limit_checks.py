@@ -174,9 +174,7 @@ def _check_counts(
     traces: Sequence[Trace], runs: Sequence[MeasuredRun], baseline: Baseline, notes: list[str]
 ) -> Iterator[MeasureCheck]:
     for name in count_measures(baseline):
-        lacking = next(
-            (t for t, run in zip(traces, runs, strict=True) if run.figure(name) is None), None
-        )
+        lacking = _first_without_figure(traces, runs, name)
         if lacking is not None:
             limit = float(figures_of_runs(baseline.runs, name).max())
             why = _why_unknown(lacking, name)
@@ -199,14 +197,20 @@ def _check_times(
     notes.append(comparison.load_sentence())
     names = time_measures(baseline)
     for name in names:
-        lacking = next(
-            (t for t, run in zip(traces, runs, strict=True) if run.figure(name) is None), None
-        )
+        lacking = _first_without_figure(traces, runs, name)
         if lacking is not None:
             why = _why_unknown(lacking, name)
             yield MeasureCheck(name, "baseline", "unknown", None, None, why=why)
         else:
             yield _with_lines(comparison.check(name, max_regress, len(names)), traces)
+
+
+def _first_without_figure(
+    traces: Sequence[Trace], runs: Sequence[MeasuredRun], name: str
+) -> Trace | None:
+    """Returns the first recording that does not tell a measure; None if all do."""
+    pairs = zip(traces, runs, strict=True)
+    return next((trace for trace, run in pairs if run.figure(name) is None), None)
 
 
 def _why_unknown(trace: Trace, name: str) -> str:
