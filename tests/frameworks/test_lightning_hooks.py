@@ -189,6 +189,7 @@ def test_a_trainer_of_huggingface(run: "Run", steps: Steps) -> None:
     assert partial(failed) == "the program ended within the loop"
 
 
+@pytest.mark.timed  # eight recordings in one process, which together may hold it for a limited time
 def test_a_trainer_of_lightning(run: "Run", steps: Steps) -> None:
     pytest.importorskip("lightning")
     ended = run(LIGHTNING)
@@ -198,7 +199,7 @@ def test_a_trainer_of_lightning(run: "Run", steps: Steps) -> None:
     assert len(ended.files) == len(set(traces.values())) == 8
     for name in traces:
         if not name.startswith("failed"):
-            assert steps(selftime.load(traces[name])) == 3, name
+            assert steps(selftime.load(traces[name])) == 3, (name, ended.stderr)
             assert partial(traces[name]) is None, name
     assert partial(traces["failed callbacks"]) == "ended by KeyError"
     assert partial(traces["failed profiler"]) == "ended by KeyError"

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ import torch
 from torch import nn
 
 import selftime
+from selftime.capture.ledger import stacks
+from selftime.capture.ledger.watcher import StackWatcher
+from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.recorder.step_watch import ACTIVE_RECORDER
 from selftime.errors import RecordingError, UsageError
 
@@ -46,7 +49,6 @@ def work(number: int = 0) -> None:
     torch.mm(torch.ones(8, 8), torch.ones(8, 8)).add_(number)
 
 
-@pytest.mark.timed  # `--hold` ends a recording early where other programs take the cores
 def test_a_long_loop_leaves_one_whole_file(
     files: Files, steps: Callable[[Any], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,7 +83,6 @@ def test_epochs_of_one_batch_are_recorded_as_one_loop(
     assert steps(selftime.load(file)) == 2
 
 
-@pytest.mark.timed  # `--hold` ends a recording early where other programs take the cores
 def test_what_begins_between_two_runs_goes_first(files: Files, steps: Callable[[Any], int]) -> None:
     for _ in range(4):
         for _ in selftime.watch(range(3), **OPTIONS):
@@ -100,7 +101,26 @@ def test_the_file_that_holds_more_stays(files: Files, steps: Callable[[Any], int
     assert kept == [1, 2]
 
 
-@pytest.mark.timed  # `--hold` ends a recording early where other programs take the cores
+def test_modules_are_looked_at_before_a_recording_and_not_within(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first stack that is read looks at all modules, also where no thread has read one yet."""
+    within = []
+
+    class Watched(SourceFiles):
+        def __init__(self, user_paths: Iterable[str] = ()) -> None:
+            within.append(torch.autograd.profiler._is_profiler_enabled)
+            super().__init__(user_paths)
+
+    monkeypatch.setattr(stacks, "SourceFiles", Watched)
+    monkeypatch.setattr(StackWatcher, "_read", lambda *_: None)
+    monkeypatch.setattr(StackWatcher, "_sample_usual_step", lambda *_: 1.0)
+    for _ in selftime.watch(range(4), **OPTIONS):
+        work()
+    assert files()
+    assert within == [False]
+
+
 def test_the_wait_for_a_batch_belongs_to_its_step(files: Files) -> None:
     def batches() -> Iterator[int]:
         for number in range(LONG):

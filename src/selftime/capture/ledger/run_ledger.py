@@ -73,7 +73,7 @@ class RunLedger:
         after_import(CALLBACKS, self._compilations.poll)
         self.ledger.on_segment_end = self._on_segment_end
         self.ledger.time_device = self._time_device
-        self.ledger.pause_readings = self._watcher.pause
+        self.ledger.pause_readings = self._pause_readings
         self.ledger.resume_readings = self._watcher.resume
         self._watcher.start()
 
@@ -165,6 +165,11 @@ class RunLedger:
         self._device_times.end_step()
         if self._device_times.is_off:
             self.ledger.time_device = None
+
+    def _pause_readings(self) -> None:
+        """Pauses stack samples; what a first one would do is in no recording, at a step's end."""
+        self._reader.prepare()
+        self._watcher.pause()
 
     def _start_writing(self) -> None:
         with self.own_work():
