@@ -15,6 +15,7 @@ from selftime.cli import (
     doctor,
     explain,
     export,
+    hang,
     ledger,
     mcp,
     preflight,
@@ -50,6 +51,7 @@ preflight.add_command(app)
 advise.add_command(app)
 what_if.add_command(app)
 ledger.add_command(app)
+hang.add_command(app)
 view.add_command(app)
 views.add_command(app)
 sql.add_command(app)

@@ -212,12 +212,12 @@ def ledgers_without_trace(paths: Iterable[Path], traces: Iterable[Path]) -> list
     The file names of a process's ledger and traces begin with its host and number, so that a ledger
     is recognised as a trace's own without opening the trace.
     """
-    processes = {_folder_and_process(path) for path in traces}
+    processes = {folder_and_process(path) for path in traces}
     ledgers = [path for path in paths if path.name.endswith(LEDGER_SUFFIX)]
-    return [path for path in ledgers if _folder_and_process(path) not in processes]
+    return [path for path in ledgers if folder_and_process(path) not in processes]
 
 
-def _folder_and_process(path: Path) -> tuple[Path, tuple[str, ...]]:
+def folder_and_process(path: Path) -> tuple[Path, tuple[str, ...]]:
     """Returns the folder of a file, and the parts of its name before the time, without the rank."""
     suffixes = (LEDGER_SUFFIX, *_TRACE_FILE_SUFFIXES)
     stem = next((path.name.removesuffix(s) for s in suffixes if path.name.endswith(s)), path.name)

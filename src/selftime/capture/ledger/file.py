@@ -125,6 +125,7 @@ def header_of_ledger(
         "format": LEDGER_FORMAT,
         "process": os.getpid(),
         "parent": os.getppid(),
+        **_rank_of_launcher(),
         "command": list(command),
         "clock": perf_counter_ns(),
         "time": time_ns(),  # the same instant since the Unix epoch, as traces have it
@@ -132,6 +133,12 @@ def header_of_ledger(
         "began": began,
         "own_start": own_start,
     }
+
+
+def _rank_of_launcher() -> dict[str, int]:
+    """Returns the rank that a launcher such as `torchrun` gave this process; empty without one."""
+    told = os.environ.get("RANK", "")
+    return {"rank": int(told)} if told.isascii() and told.isdigit() else {}
 
 
 def ended_status(path: Path) -> str | None:
