@@ -191,7 +191,8 @@ def _shift(
 ) -> DifferenceKind | None:
     """Returns whether ranks called in another order, left something out, or called more.
 
-    What fits most of the following calls holds. Without a majority nobody left anything out.
+    What fits most of the following calls holds; None if one call that differs fits as many. Without
+    a majority nobody left anything out.
     """
     usual = _following(number, variants[0].ranks[0], calls)
     other = _following(number, variants[1].ranks[0], calls)
@@ -203,9 +204,11 @@ def _shift(
             (DifferenceKind.skipped, usual[by:], other),
             (DifferenceKind.extra, usual, other[by:]),
         ):
-            if (agreeing := _agreeing(first, second)) > fits.get(kind, 0):
+            if (agreeing := _agreeing(first, second)) > max(1, fits.get(kind, 0)):
                 fits[kind] = agreeing
-    return max(fits, key=lambda kind: fits[kind]) if fits else None
+    best = max(fits, key=lambda kind: fits[kind]) if fits else None
+    is_better = best is not None and fits[best] > _agreeing(usual[1:], other[1:])
+    return best if is_better else None
 
 
 def _following(number: int, rank: int, calls: GroupCalls) -> list[tuple[str, tuple[int, ...]]]:
@@ -235,7 +238,7 @@ def _first_on_different_lines(numbered: list[_Numbered]) -> Difference | None:
     was_alike = False
     for one in numbered:
         places = {rank: made[0].place for rank, made in one.present.items()}
-        if len(places) < 2 or None in places.values():
+        if one.absent or len(places) < 2 or None in places.values():
             continue
         if len(set(places.values())) == 1:
             first, was_alike = None, True

@@ -59,7 +59,7 @@ class _StackMachine:
                 if operation is None:
                     self._refuse(code)
                 operation(self)
-            [value] = self.stack
+            [value] = self.pop(len(self.stack))
         except (IndexError, KeyError, TypeError, ValueError, AttributeError) as error:
             if self.at >= len(data):
                 raise UnreadableTrace(

@@ -36,7 +36,7 @@ def as_json(found: Hang) -> str:
         "superseded": [{"rank": rank, "path": path} for rank, path in evidence.superseded],
         "other_files": evidence.other_files,
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
 def _difference(one: Difference, sentences: HangSentences) -> dict[str, Any]:
