@@ -1,4 +1,4 @@
-"""What ranks called in, the verdict out: one case for each thing that can keep a job from going on."""
+"""What ranks called in, the verdict out: one case for each thing that keeps a job from going on."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -263,6 +263,13 @@ def test_calls_that_were_made_together(name: str) -> None:
     assert judged({0: together(4, 5), 1: together(4, 5)}).causes == ()
     assert first(judged({0: together(4, 5), 1: together(4, 4)}))[0] == "sizes"
     assert first(judged({0: together(4, 5), 1: together(4)}))[0] == "operation"
+
+
+def test_a_rank_made_none_of_the_calls_that_another_made_together() -> None:
+    entries = [Entry(name, number=1) for name in ("all_reduce", "_reduce_oop", "_reduce_oop")]
+    found = judged({0: entries[:1], 1: entries})
+    cause = found.causes[0]
+    assert (cause.kind.value, cause.operation, cause.ranks) == ("missing", "_reduce_oop", (0,))
 
 
 # Point to point.

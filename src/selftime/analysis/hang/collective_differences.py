@@ -163,13 +163,38 @@ def _first_not_ended_by_all(numbered: list[_Numbered]) -> Difference | None:
     proved = max((one.number for one in numbered if _is_proved(one)), default=-1)
     for one in numbered:
         unknown = () if one.number <= proved else one.unknown
+        partly = _partly_entered(one)
         if one.absent and one.number > proved:
             stopped.append(_difference(one, DifferenceKind.missing, one.absent))
+        elif partly is not None:
+            stopped.append(partly)
         elif one.waiting and unknown:
             stopped.append(_difference(one, DifferenceKind.no_dump, unknown))
         elif one.waiting:
             stopped.append(_unfinished(one))
     return next((one for one in stopped if one.is_open), stopped[0] if stopped else None)
+
+
+def _partly_entered(one: _Numbered) -> Difference | None:
+    """Returns ranks that made fewer of the calls which others made together; None if none did."""
+    counts = {rank: len(made) for rank, made in one.present.items()}
+    least, most = min(counts.values()), max(counts.values())
+    if least == most:
+        return None
+    fewer = tuple(sorted(rank for rank, count in counts.items() if count == least))
+    more = {rank: made[least:] for rank, made in one.present.items() if rank not in fewer}
+    waiting = waiting_ranks(more)
+    return Difference(
+        kind=DifferenceKind.missing,
+        group=one.group,
+        operation=next(iter(more.values()))[0].operation,
+        sequence=one.number,
+        ranks=fewer,
+        waiting=waiting,
+        entered=tuple(sorted(more)),
+        since_ns=first_entry_ns(more, waiting),
+        timeout_ns=reached_timeout_ns(call for made in more.values() for call in made),
+    )
 
 
 def _unfinished(one: _Numbered) -> Difference:

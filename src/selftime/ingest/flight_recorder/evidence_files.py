@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 from selftime import names
 from selftime.errors import UnreadableTrace
@@ -17,6 +17,7 @@ from selftime.ingest.trace_paths import NO_SUCH_FILE, folder_and_process
 from selftime.ledger_format import LEDGER_SUFFIX
 
 _MAX_LEDGER_BYTES: Final = 1 << 30
+_Told = TypeVar("_Told", Dump, LastSighting)
 
 
 def read_hang_evidence(paths: Sequence[str]) -> HangEvidence:
@@ -29,23 +30,9 @@ def read_hang_evidence(paths: Sequence[str]) -> HangEvidence:
     """
     described = ", ".join(f"`{path}`" for path in paths)
     files = sorted({file for path in paths for file in _files(path)})
-    ranks_by_process = _ranks_by_process(files)
-    dumps: dict[int, list[Dump]] = {}
-    sightings: dict[int, list[LastSighting]] = {}
-    unread: list[tuple[str, str]] = []
-    others = 0
-    for file in files:
-        try:
-            found = _read(file, ranks_by_process)
-        except UnreadableTrace as error:
-            unread.append((str(file), _reason(str(error), file)))
-            continue
-        if isinstance(found, Dump):
-            dumps.setdefault(found.rank, []).append(found)
-        elif isinstance(found, LastSighting):
-            sightings.setdefault(found.rank, []).append(found)
-        else:
-            others += 1
+    found, unread = _read_all(files)
+    dumps = _by_rank(one for one in found if isinstance(one, Dump))
+    sightings = _by_rank(one for one in found if isinstance(one, LastSighting))
     if not dumps and not sightings:
         why = unread[0][1] if unread else "none of its files is one"
         raise UnreadableTrace(
@@ -70,8 +57,35 @@ def read_hang_evidence(paths: Sequence[str]) -> HangEvidence:
             for dump in sorted(dumps[rank], key=lambda dump: dump.source)
             if dump is not judged[rank]
         ),
-        other_files=others,
+        other_files=found.count(None),
     )
+
+
+def _read_all(
+    files: Sequence[Path],
+) -> tuple[list[Dump | LastSighting | None], list[tuple[str, str]]]:
+    """Returns what each file tells, and path and reason of each that cannot be read."""
+    ranks_by_process = _ranks_by_process(files)
+    read = [(file, _read_or_reason(file, ranks_by_process)) for file in files]
+    found = [told for _, told in read if not isinstance(told, str)]
+    return found, [(str(file), told) for file, told in read if isinstance(told, str)]
+
+
+def _read_or_reason(
+    file: Path, ranks_by_process: Mapping[tuple[Path, tuple[str, ...]], int]
+) -> Dump | LastSighting | str | None:
+    """Returns what a file tells, or the reason why it cannot be read."""
+    try:
+        return _read(file, ranks_by_process)
+    except UnreadableTrace as error:
+        return str(error).removeprefix(f"`{file}` cannot be read: ")
+
+
+def _by_rank(told: Iterable[_Told]) -> dict[int, list[_Told]]:
+    by_rank: dict[int, list[_Told]] = {}
+    for one in told:
+        by_rank.setdefault(one.rank, []).append(one)
+    return by_rank
 
 
 def _files(path: str) -> Iterator[Path]:
@@ -133,10 +147,6 @@ def _bytes(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise UnreadableTrace(error.strerror or str(error)) from error
-
-
-def _reason(message: str, file: Path) -> str:
-    return message.removeprefix(f"`{file}` cannot be read: ")
 
 
 def _order(dump: Dump) -> tuple[int, bool, str]:

@@ -9,7 +9,7 @@ from rich.text import Text
 from selftime.analysis.hang import Hang, RankState
 from selftime.flight_recorder import Place
 from selftime.reports.advice.wording import relative_file
-from selftime.reports.hang.phrases import call_name, place_text, rank_numbers_text
+from selftime.reports.hang.phrases import call_name, place_text, rank_numbers_text, ranks_text
 from selftime.reports.hang.sentences import HangSentences
 from selftime.reports.plain import plain
 from selftime.reports.terminal import render_as_text
@@ -115,14 +115,14 @@ def _notes(found: Hang) -> Iterator[str]:
         yield f"The dumps are of several versions of the format: {', '.join(map(plain, versions))}."
     if found.older:
         yield (
-            f"The dump of rank {rank_numbers_text(found.older)} was made before those of others, "
-            "which have seen it go on: where it stands now is not known."
+            f"Dumps of other ranks show that {ranks_text(found.older)} went on after the last call "
+            "of the own dump, which was made earlier."
         )
     if evidence.superseded:
-        ranks = rank_numbers_text({rank for rank, _ in evidence.superseded})
+        ranks = ranks_text({rank for rank, _ in evidence.superseded})
         yield (
-            f"{_counted(len(evidence.superseded), 'more dump')} of rank {ranks} left out: those "
-            "that are judged are later, or tell as much."
+            f"Left out {_counted(len(evidence.superseded), 'more dump')} of {ranks}: those that "
+            "are judged are later, or tell as much."
         )
     for group in found.groups:
         if not group.are_ranks_stated:
