@@ -119,6 +119,8 @@ class LastSighting:
     """The activity, such as `program` or `data_wait`."""
     began_ns: int
     """When the ledger was begun, in ns since the Unix epoch."""
+    seen_ns: int
+    """When the last stack was read, in ns since the Unix epoch; none is while a profiler works."""
     last_ns: int
     """When the ledger was written last, in ns since the Unix epoch."""
     standing_ns: int

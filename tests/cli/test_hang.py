@@ -119,6 +119,14 @@ def test_ledgers_alone_tell_the_lines(job: Path) -> None:
     assert "rank 3 was last seen in evaluate (/project/evaluation.py:88)" in told
 
 
+def test_a_stack_from_before_the_last_call_does_not_tell_where_a_rank_is(job: Path) -> None:
+    last = Entry("all_reduce", at_s=9999)
+    write_job(job / "dumps", {3: [A, last]}, groups=FOUR)
+    told = " ".join(said(job).split())
+    assert "rank 3 last called all_reduce 2 in train (/project/train.py:10)" in told
+    assert "evaluate" not in told
+
+
 def test_a_damaged_dump_is_listed_and_the_rest_is_judged(job: Path) -> None:
     (job / "dumps" / "nccl_trace_rank_3").write_bytes(pickle.dumps(dump([A]))[:-9])
     told = " ".join(said(job).split())

@@ -293,6 +293,7 @@ def test_a_ledger_tells_the_line_at_which_a_rank_stands(tmp_path: Path) -> None:
     seen = read_hang_evidence([str(path)]).sightings[3]
     assert seen.place == Place("/project/eval.py", 88, "evaluate")
     assert (seen.standing_ns, seen.last_ns - seen.began_ns) == (4 * s, 5 * s)
+    assert seen.seen_ns == seen.last_ns
     assert seen.status is None
 
 

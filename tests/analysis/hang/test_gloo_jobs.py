@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,7 @@ import torch, torch.distributed as dist
 from torch._C._distributed_c10d import _dump_fr_trace, _dump_fr_trace_json
 
 out, case = Path(sys.argv[1]), sys.argv[2]
+Path(out / f"process_{os.getpid()}").touch()
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 def write_dump(calls, opened):
@@ -49,33 +50,35 @@ def expect(calls, opened):
 dist.init_process_group("gloo", init_method=f"file://{out}/store", rank=rank, world_size=world)
 pair = dist.new_group([0, 1], group_desc="pair")
 tensor = torch.ones(4)
-for _ in range(40):
+calls = int(os.environ["CALLS"])
+for _ in range(calls):
     dist.all_reduce(tensor)
+    time.sleep(0.01 if calls > 40 else 0)
 last = rank == world - 1
 if case == "evaluates":
-    expect(40 if last else 41, 0 if last else 1)
+    expect(calls if last else calls + 1, 0 if last else 1)
     if last:
         stand()
     dist.all_reduce(tensor)  # waits
 elif case == "other order":
-    expect(41, 1)
+    expect(calls + 1, 1)
     dist.broadcast(tensor, 0) if last else dist.all_reduce(tensor)
 elif case == "receives":
-    expect(40 if last else 41, 0 if last else 1)
+    expect(calls if last else calls + 1, 0 if last else 1)
     if last:
         dist.recv(tensor, 0)
     dist.barrier()
 elif case == "circle":
-    expect(41, 1)
+    expect(calls + 1, 1)
     dist.all_reduce(tensor, group=pair if last else None)
 elif case == "dies":
     if last:
-        write_dump(40, 0)
+        write_dump(calls, 0)
         os._exit(1)
     try:
         dist.all_reduce(tensor)
     except RuntimeError:
-        write_dump(41, 0)
+        write_dump(calls + 1, 0)
 stand()
 '''
 
@@ -88,6 +91,7 @@ def job(folder: Path, case: str, world: int, *command: str) -> Iterator[None]:
     out = folder / "dumps"
     out.mkdir()
     environment = {**os.environ, "TORCH_FR_BUFFER_SIZE": "2000", "OMP_NUM_THREADS": "1"}
+    environment["CALLS"] = "300" if command else "40"  # so many are recorded, and some more
     words = [sys.executable, str(program), str(out), case]
     started = [
         subprocess.Popen(  # noqa: S603 - our own lines
@@ -117,8 +121,11 @@ def job(folder: Path, case: str, world: int, *command: str) -> Iterator[None]:
             time.sleep(0.1)
         yield
     finally:
+        ranks = [int(path.name.partition("_")[2]) for path in out.glob("process_*")]
+        for pid in [*(process.pid for process in started), *ranks]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for process in started:
-            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 

@@ -63,6 +63,14 @@ class RankState:
     """The last one that it entered."""
     seen: LastSighting | None
 
+    @property
+    def is_seen_last(self) -> bool:
+        """Returns whether its ledger saw it after its last call, and tells where it is since."""
+        if self.seen is None:
+            return False
+        entered = None if self.last_call is None else self.last_call.created_ns
+        return entered is None or self.seen.seen_ns >= entered
+
 
 @dataclass(frozen=True, slots=True)
 class Hang:

@@ -34,7 +34,7 @@ def read_last_sighting(data: bytes, rank: int | None, source: str) -> LastSighti
     seen = _activity_and_time(lines, activities)
     if seen is None:
         raise UnreadableTrace("it is a ledger without a stack of its program")
-    activity, standing_ns = seen
+    activity, standing_ns, seen_at = seen
     to_epoch = _number(head.get("time"), 0) - _number(head.get("clock"), 0)
     ends = [line for line in lines if _number(line.get("end")) is not None]
     return LastSighting(
@@ -42,6 +42,7 @@ def read_last_sighting(data: bytes, rank: int | None, source: str) -> LastSighti
         place=_place(activity),
         part=activity["part"] if isinstance(activity.get("part"), str) else "program",
         began_ns=_number(head.get("time"), 0),
+        seen_ns=seen_at + to_epoch,
         last_ns=_last_instant(lines) + to_epoch,
         standing_ns=standing_ns,
         status=str(ends[-1].get("status")) if ends else None,
@@ -51,8 +52,11 @@ def read_last_sighting(data: bytes, rank: int | None, source: str) -> LastSighti
 
 def _activity_and_time(
     lines: list[dict[str, Any]], activities: Mapping[int, dict[str, Any]]
-) -> tuple[dict[str, Any], int] | None:
-    """Returns the last activity that a stack showed, and its time in ns in that segment."""
+) -> tuple[dict[str, Any], int, int] | None:
+    """Returns the last activity that a stack showed, its time in that segment, and when it was.
+
+    Both are in ns, the latter on the clock of the ledger.
+    """
     told = [line for line in lines if _readings(line)]
     opened = [line for line in told if "open" in line]
     samples = [line["samples"] for line in lines if isinstance(line.get("samples"), dict)]
@@ -64,13 +68,15 @@ def _activity_and_time(
             reading for line in opened if line["open"] == start for reading in _readings(line)
         ]
         standing = sum(time for number, time, _ in within if number == last)
-        return (activities[last], standing) if last in activities else None
-    _, number = last_sample
+        until = _number(opened[-1].get("until"), 0)
+        return (activities[last], standing, until) if last in activities else None
+    instant, number = last_sample
     if number is not None and number in activities:
-        return activities[number], 0
-    numbers = [reading[0] for line in told for reading in _readings(line)]
-    known = [activities[number] for number in numbers if number in activities]
-    return (known[-1], 0) if known else None
+        return activities[number], 0, instant
+    for line in reversed(told):
+        if (number := _readings(line)[-1][0]) in activities:
+            return activities[number], 0, _number(line.get("segment"), 0)
+    return None
 
 
 def _readings(line: Mapping[str, Any]) -> list[list[int]]:

@@ -109,6 +109,7 @@ def _sighting(seen: LastSighting | None) -> dict[str, Any] | None:
         "part": seen.part,
         "where": _place(seen.place),
         "standing_ns": seen.standing_ns,
+        "seen_ns": seen.seen_ns,
         "last_ns": seen.last_ns,
         "status": seen.status,
     }

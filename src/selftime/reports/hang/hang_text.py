@@ -96,7 +96,7 @@ def _place(state: RankState) -> Place | None:
     call = state.open_call
     if call is not None and call.place is not None:
         return call.place
-    if state.seen is not None:
+    if state.seen is not None and state.is_seen_last:
         return state.seen.place
     return None if state.last_call is None else state.last_call.place
 

@@ -92,7 +92,7 @@ class HangSentences:
         )
 
     def _seen_instead(self, ranks: tuple[int, ...]) -> str:
-        seen = any(state.seen for state in self.hang.ranks if state.rank in ranks)
+        seen = any(state.is_seen_last for state in self.hang.ranks if state.rank in ranks)
         return f"; {self.standing(ranks)}" if seen else ""
 
     def operation(self, one: Difference) -> str:
@@ -217,15 +217,20 @@ class HangSentences:
         return "; ".join(texts[:_MOST_VARIANTS])
 
     def _standing_of_one(self, state: RankState) -> str:
-        if state.seen is not None:
+        end = ""
+        if state.seen is not None and state.seen.status:
+            end = f", and its process {plain(state.seen.status)}"
+        return f"{self._place_of_one(state)}{end}"
+
+    def _place_of_one(self, state: RankState) -> str:
+        if state.seen is not None and state.is_seen_last:
             place = state.seen.place
             where = (
                 "outside of the user's code"
                 if place is None
                 else f"in {place_text(place, self.root)}"
             )
-            end = f", and its process {plain(state.seen.status)}" if state.seen.status else ""
-            return f"was last seen {where}{end}"
+            return f"was last seen {where}"
         if state.open_call is not None:
             label = self.group_label(state.open_call.group)
             return f"waits in {call_name(state.open_call)} of group {label}"
