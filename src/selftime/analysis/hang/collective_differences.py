@@ -90,7 +90,7 @@ def _by_number(calls: GroupCalls) -> Iterator[_Numbered]:
         absent = tuple(
             rank
             for rank, first in sorted(calls.first_known.items())
-            if first <= number and calls.last_number(rank) < number
+            if first <= number and calls.last_number[rank] < number
         )
         others = set(calls.group.ranks) - present.keys() - set(absent)
         unknown = tuple(sorted(rank for rank in others if not _has_gone_on(rank, number, calls)))
@@ -99,7 +99,7 @@ def _by_number(calls: GroupCalls) -> Iterator[_Numbered]:
 
 def _has_gone_on(rank: int, number: int, calls: GroupCalls) -> bool:
     """Returns whether a rank has a later collective, so that this one was made and is lost."""
-    return calls.last_number(rank) > number
+    return calls.last_number.get(rank, -1) > number
 
 
 def _is_proved(one: _Numbered) -> bool:

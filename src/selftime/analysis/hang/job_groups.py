@@ -51,9 +51,8 @@ class GroupCalls:
     A rank is not in it if its dump lost calls and has none of this group: it may have made any.
     """
 
-    def last_number(self, rank: int) -> int:
-        """Returns the number of a rank's last collective; -1 if it made none."""
-        return max(self.collectives.get(rank, {}), default=-1)
+    last_number: Mapping[int, int]
+    """By rank the number of its last collective; -1 if it made none."""
 
 
 def with_overtaken_calls_ended(calls: tuple[Call, ...]) -> tuple[Call, ...]:
@@ -80,20 +79,16 @@ def calls_by_group(evidence: HangEvidence) -> list[GroupCalls]:
     stated = _stated_groups(evidence.dumps.values())
     inferred = _inferred_groups(evidence, stated)
     groups = sorted({*(group for found in stated.values() for group in found), *inferred.values()})
-    found = []
-    for group in groups:
-        calls = {
-            rank: [
-                call
-                for call in dump.calls
-                if call.group == group.name
-                and _group_of(rank, call.group, stated, inferred) == group
-            ]
-            for rank, dump in evidence.dumps.items()
-            if rank in group.ranks
-        }
-        found.append(_group_calls(group, calls, evidence.dumps))
-    return found
+    made: dict[JobGroup, dict[int, list[Call]]] = {
+        group: {rank: [] for rank in group.ranks if rank in evidence.dumps} for group in groups
+    }
+    for rank, dump in evidence.dumps.items():
+        names = {call.group for call in dump.calls}
+        own = {name: _group_of(rank, name, stated, inferred) for name in names}
+        for call in dump.calls:
+            if (group := own[call.group]) is not None:
+                made[group][rank].append(call)
+    return [_group_calls(group, calls, evidence.dumps) for group, calls in made.items()]
 
 
 def _group_calls(
@@ -112,7 +107,8 @@ def _group_calls(
         elif by_number:
             first_known[rank] = min(by_number)
     sends = {rank: tuple(c for c in made if c.is_point_to_point) for rank, made in calls.items()}
-    return GroupCalls(group, collectives, sends, first_known)
+    last = {rank: max(by_number, default=-1) for rank, by_number in collectives.items()}
+    return GroupCalls(group, collectives, sends, first_known, last)
 
 
 def _stated_groups(dumps: Iterable[Dump]) -> dict[str, set[JobGroup]]:

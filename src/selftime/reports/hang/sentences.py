@@ -131,10 +131,8 @@ class HangSentences:
         name = f"{numbered_operation(one)} of {group_text(one)}"
         what = "The output does not fit the input"
         if exchanges_unevenly(one.operation):
-            given, made = (
-                sum(len(v.ranks) * sum(elements(sizes(v))) for v in one.variants)
-                for sizes in (lambda v: v.call.input_sizes, lambda v: v.call.output_sizes)
-            )
+            given = sum(len(v.ranks) * sum(elements(v.call.input_sizes)) for v in one.variants)
+            made = sum(len(v.ranks) * sum(elements(v.call.output_sizes)) for v in one.variants)
             what = (
                 f"All ranks together send {count_text(given)} elements and receive "
                 f"{count_text(made)}"
