@@ -12,6 +12,7 @@ import pytest
 import selftime
 from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
+from selftime.capture.ledger.file import header_of_ledger
 from selftime.capture.ledger.ledger import Ledger
 from selftime.capture.ledger.stacks import StackReader
 from selftime.ingest.ledger import read_ledger
@@ -376,3 +377,12 @@ def test_two_threads_that_write_begin_one_file(
     ledger.finish("ended")
     [path] = tmp_path.iterdir()
     assert read_ledger(path.read_bytes(), str(path)).is_whole
+
+
+@pytest.mark.parametrize(("told", "rank"), [("3", {"rank": 3}), ("", {}), ("-1", {}), ("x", {})])
+def test_a_ledger_begins_with_the_rank_that_a_launcher_gave(
+    told: str, rank: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", told)
+    header = header_of_ledger(("train.py",), None, 0, 0)
+    assert {key: header[key] for key in header if key == "rank"} == rank
