@@ -167,8 +167,10 @@ def _names_of_communication(trace: Trace, segments: pl.DataFrame) -> pl.Series:
 
     What launched it, such as a node of the backward pass, does not show that ranks communicate.
     """
-    is_communication = pl.col("class") == "communication"
-    ids = segments["slice"].set(~segments.select(is_communication).to_series(), None)
+    is_communication = segments["class"] == "communication"
+    if not is_communication.any():
+        return segments["what"].cast(pl.String)
+    ids = segments["slice"].set(~is_communication, None)
     collective = arguments_of_slices(trace, "collective_args", ids, "collective")["collective"]
     kernel = trace.slices["name"].gather(ids.set(~segments["on_device"], None)).cast(pl.String)
     unique = kernel.unique().drop_nulls()

@@ -154,10 +154,9 @@ def modelled_work_of_operators(
     )
     flops, size_moved = np.zeros(size, np.int64), np.zeros(size, np.int64)
     flops[at], size_moved[at] = table["flops"].to_numpy()[kind], table["bytes"].to_numpy()[kind]
-    size_moved[at] += (
-        table["elements_of_unknown_dtype"].to_numpy()[kind]
-        * _element_sizes_of_tensor_lists(trace, host_times)[at]
-    )
+    untyped = table["elements_of_unknown_dtype"].to_numpy()[kind]
+    if untyped.any():
+        size_moved[at] += untyped * _element_sizes_of_tensor_lists(trace, host_times)[at]
     flops[~is_counted], size_moved[~is_counted] = 0, 0
     peak = _peak_rates_of_operators(common_peak_rates_of_devices(trace), dtype, family, core_times)
     known = ~np.isnan(peak) & is_counted
