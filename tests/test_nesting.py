@@ -11,6 +11,7 @@ from selftime.nesting import (
     MAX_ROUNDING_CROSSING_NS,
     NO_SLICE,
     Nesting,
+    innermost_of_slices_at,
     innermost_slice_at,
     nearest_ancestor,
     nest_slices,
@@ -231,6 +232,20 @@ def test_the_innermost_at_an_instant(slices: list[Slice], when: list[int]) -> No
     for instant, place in zip(when, at.tolist(), strict=True):
         around = [i for i, (_, s, e) in enumerate(slices) if s <= instant < e]
         assert place == max(around, default=NO_SLICE)
+
+
+@given(nested(), st.lists(st.integers(-1, 25), max_size=20))
+def test_the_innermost_of_some_slices_at_an_instant(slices: list[Slice], when: list[int]) -> None:
+    """The slices of a track are found among those of others as they are alone."""
+    slices = sorted((s for s in slices if s[0] == 0), key=lambda s: (s[1], -s[2]))
+    nesting, times = found(slices), np.array(when, np.int64)
+    alone = innermost_slice_at(nesting.start, nesting.end, nesting.parent, times)
+    ids = 3 * np.arange(len(slices), dtype=np.int64) + 1
+    end, parent = np.zeros(3 * len(slices) + 2, np.int64), np.zeros(3 * len(slices) + 2, np.int64)
+    end[ids] = nesting.end
+    parent[ids] = [NO_SLICE if above == NO_SLICE else ids[above] for above in nesting.parent]
+    at = innermost_of_slices_at(ids, nesting.start, end, parent, times)
+    assert at.tolist() == [NO_SLICE if place == NO_SLICE else ids[place] for place in alone]
 
 
 @given(st.data())

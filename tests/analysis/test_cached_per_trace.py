@@ -7,6 +7,7 @@ from weakref import ref
 import pytest
 
 from selftime.advice import advise
+from selftime.analysis.per_trace_cache import cached_per_trace_and_options
 from selftime.analysis.ranks.rank_summary import rank_summary
 from selftime.ingest.load import load
 from selftime.testing.simulated_jobs import simulate_job
@@ -25,6 +26,26 @@ def read(file: Path) -> Trace:
     trace = load(file, cache=False)
     assert isinstance(trace, Trace)
     return trace
+
+
+def test_results_are_kept_for_the_latest_options_of_each_trace() -> None:
+    asked: list[tuple[int, str]] = []
+
+    @cached_per_trace_and_options
+    def told(trace: Trace, number: int, text: str) -> str:
+        asked.append((number, text))
+        return f"{text}{number}{trace.slices.height}"
+
+    first, second = Trace(), Trace()
+    for trace in (first, first, second):
+        assert told(trace, 1, "a") == "a10"
+    assert asked == [(1, "a")] * 2
+    for number in range(9):
+        told(first, number, "b")
+    assert told(first, 8, "b") == "b80"
+    assert len(asked) == 11
+    told(first, 1, "a")
+    assert len(asked) == 12
 
 
 def test_a_part_keeps_no_trace(file: Path) -> None:

@@ -16,6 +16,7 @@ from selftime import names
 from selftime.analysis.account.useful_work import cpu_peaks_of_trace, operator_efficiencies
 from selftime.analysis.call_tree.costs import device_work_by_launching_entry
 from selftime.analysis.call_tree.module_tree import ModuleTree, module_tree
+from selftime.analysis.call_tree.parent_array_forests import nearest_marked_of_every_node
 from selftime.analysis.call_tree.self_times import SelfTimes, self_times
 from selftime.analysis.call_tree.training_passes import PassTree, find_training_passes
 from selftime.analysis.models import OperatorFamily
@@ -34,7 +35,7 @@ from selftime.analysis.slice_grouping import (
 )
 from selftime.array_types import Flags, Ints
 from selftime.names.kernel_kinds import kernel_class
-from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
 PART_KEYS: Final = ("module", "pass", "operator", "kind", "category", "input_shapes", "kernel")
@@ -122,7 +123,7 @@ class _ProfileSource:
         self.tree: PassTree = find_training_passes(trace)
         self.node = modules_of_profile(trace).node
         self.host: SelfTimes = self_times(trace)
-        self.work: ModelledOperatorWork = modelled_work_of_calls(trace, self.host)
+        self.work: ModelledOperatorWork = modelled_work_of_calls(trace)
         self.is_on_device = is_on_device
         self.is_rated = is_on_device or cpu_peaks_of_trace(trace) is not None
         operator = self._operator_of_entries()
@@ -138,8 +139,8 @@ class _ProfileSource:
         if not self.is_on_device:
             is_modelled = outermost_modelled_operators(parent, self.work)
         is_operator = self.host.category.is_in(list(names.OPERATOR_CATEGORIES)).to_numpy()
-        modelled = nearest_ancestor(parent, is_modelled, every)
-        innermost = nearest_ancestor(parent, is_operator, every)
+        modelled = nearest_marked_of_every_node(parent, is_modelled)
+        innermost = nearest_marked_of_every_node(parent, is_operator)
         innermost = np.where(innermost == NO_SLICE, every, innermost)
         return np.where(modelled == NO_SLICE, innermost, modelled)
 

@@ -5,8 +5,8 @@ from typing import Final
 
 import polars as pl
 
-_EQUAL_ONLY_COLUMNS: Final = ("dtype_code", "peak")
-"""Columns that are null in a row unless all its runs have the same value."""
+EQUAL_ONLY_COLUMNS: Final = ("dtype_code", "peak")
+"""Columns that are null in a row unless all its runs of known value have the same."""
 
 _RUN_TIME_STATISTICS: Final[dict[str, Callable[[pl.Expr], pl.Expr]]] = {
     "min": pl.Expr.min,
@@ -29,14 +29,24 @@ def sum_runs_with_statistics(
     return events.group_by("group", maintain_order=True).agg(
         pl.col(keys).first(),
         pl.len().alias("count"),
-        *(_sum_of_known_values(name) for name in sum_columns if name not in _EQUAL_ONLY_COLUMNS),
-        *(_value_if_all_equal(name) for name in sum_columns if name in _EQUAL_ONLY_COLUMNS),
+        *sums_of_known_values(sum_columns),
         *(
             spread(pl.col(run)).alias(f"{run}_time_{figure}")
             for run in run_columns
             for figure, spread in _RUN_TIME_STATISTICS.items()
         ),
     )
+
+
+def sums_of_known_values(columns: list[str]) -> list[pl.Expr]:
+    """Returns for each column an expression: the sum of a group's values, or the one that all have.
+
+    It is null where no value is known.
+    """
+    return [
+        _value_if_all_equal(name) if name in EQUAL_ONLY_COLUMNS else _sum_of_known_values(name)
+        for name in columns
+    ]
 
 
 def _sum_of_known_values(column_name: str) -> pl.Expr:

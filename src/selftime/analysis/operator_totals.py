@@ -8,23 +8,21 @@ import polars as pl
 
 from selftime import names
 from selftime.analysis.call_tree.parent_array_forests import is_outermost_of_key
-from selftime.analysis.call_tree.self_times import SelfTimes, is_inside_entry_named, self_times
+from selftime.analysis.call_tree.self_times import SelfTimes, is_inside_entry_named
 from selftime.analysis.device.device_work import slice_durations_without_impossible
-from selftime.analysis.models.modelled_operator_work import (
-    TensorCoreTimesByOperator,
-    common_peak_rates_of_devices,
-    modelled_work_of_operators,
-    tensor_core_times_by_operator,
-)
+from selftime.analysis.models.modelled_operator_work import common_peak_rates_of_devices
 from selftime.analysis.models.operator_efficiency import (
-    operator_efficiency_amounts,
+    COLUMNS_OF_TOTAL_AMOUNTS,
     rows_with_efficiency_columns,
 )
-from selftime.analysis.models.operator_flops import recorded_or_modelled_flops
+from selftime.analysis.operator_amounts import OperatorAmounts, operator_amounts
 from selftime.analysis.operator_run_statistics import (
+    EQUAL_ONLY_COLUMNS,
     RUN_TIME_COLUMN_NAMES,
     sum_runs_with_statistics,
+    sums_of_known_values,
 )
+from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_filters import slices_on
 from selftime.analysis.slice_grouping import (
     equal_row_group_numbers,
@@ -34,18 +32,15 @@ from selftime.analysis.slice_grouping import (
     recorded_operator_argument,
 )
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
-from selftime.array_types import Flags
+from selftime.array_types import Flags, Ints
 from selftime.nesting import NO_SLICE
 from selftime.schema import Column
 from selftime.trace import Trace
 
-_KIND_BY_SLICE_CATEGORY: Final = {
-    "cpu_op": "operator",
-    "user_annotation": "annotation",
-    "python_function": "frame",
-}
-
 _OUTSIDE_OPERATORS_ROW_NAME: Final = "[memory]"
+
+_COLUMNS_OF_WORK_NULL_IF_UNKNOWN: Final = (*EQUAL_ONLY_COLUMNS, "flops")
+"""Sums of what operators computed that are null, not 0, where nothing is known."""
 
 _FLAG_TEXTS: Final = {True: "yes", False: "no", None: "unknown"}
 
@@ -102,16 +97,16 @@ def operator_totals(
         frames: The number of innermost frames by which stacks are compared.
         selection: Which slices count.
     """
-    host = self_times(trace, with_python_frames=selection.python)
-    cores = tensor_core_times_by_operator(trace, host)
+    amounts = operator_amounts(trace, with_python_frames=selection.python)
+    host = amounts.host
     inside = is_inside_entry_named(host, selection.within) if selection.within else None
-    key_values = _group_keys(trace, host, keys, frames)
+    key_values = _group_keys(trace, amounts.ids, keys, frames)
     is_listed = _is_row_listed(host, inside, selection.top_level)
-    parts = [_host_slice_rows(trace, host, cores, key_values, is_listed)]
+    parts = [_host_slice_rows(trace, amounts, key_values, is_listed)]
     if trace.memory.height and is_listed is None:
         parts.append(_row_outside_operators(host, key_values))
     if not selection.top_level:
-        parts.append(_device_work_rows(trace, inside, host))
+        parts.append(_device_rows(trace, amounts, inside))
     table = pl.concat(_with_all_columns(part, columns) for part in parts)
     return rows_with_efficiency_columns(
         _with_time_share_columns(table),
@@ -127,8 +122,7 @@ def _is_row_listed(host: SelfTimes, is_inside: Flags | None, top_level: bool) ->
     return roots if is_inside is None else np.logical_and(roots, is_inside)
 
 
-def _group_keys(trace: Trace, host: SelfTimes, by: list[str], frames: int) -> dict[str, pl.Series]:
-    ids = pl.Series("id", host.id, dtype=pl.UInt32)
+def _group_keys(trace: Trace, ids: pl.Series, by: list[str], frames: int) -> dict[str, pl.Series]:
     keys: dict[str, pl.Series] = {}
     if "shape" in by:
         keys["input_shapes"] = input_shapes(trace, ids)
@@ -145,33 +139,23 @@ def _group_keys(trace: Trace, host: SelfTimes, by: list[str], frames: int) -> di
 
 def _host_slice_rows(
     trace: Trace,
-    host: SelfTimes,
-    core_times: TensorCoreTimesByOperator,
+    amounts: OperatorAmounts,
     keys: dict[str, pl.Series],
     is_listed: Flags | None,
 ) -> pl.DataFrame:
-    kind = map_distinct_names(host.category, lambda c: _KIND_BY_SLICE_CATEGORY.get(c, "call"))
-    told_apart = pl.DataFrame({"name": host.name, "kind": kind, **keys})
+    host = amounts.host
+    told_apart = pl.DataFrame({"name": host.name, "kind": amounts.kind, **keys})
     group = equal_row_group_numbers(told_apart)
     outer = is_outermost_of_key(host.parent, group)
-    ids = pl.Series("id", host.id, dtype=pl.UInt32)
-    unknown = trace.slices["duration"].gather(ids).is_null()
+    unknown = ~amounts.is_ended
     device = trace.device_args.height > 0
     sums: dict[str, Any] = {
-        "runs_of_known_end": ~unknown,
+        "runs_of_known_end": amounts.is_ended,
         "self_cpu_time_total": pl.Series(host.self_cpu).set(unknown, None),
         "cpu_time_total": pl.Series(np.where(outer, host.cpu, 0)).set(unknown, None),
         "self_device_time_total": host.self_device,
         "device_time_total": np.where(outer, host.device, 0),
-        "flops": recorded_or_modelled_flops(trace, host.name, ids),
         **(_operator_memory_columns(host, outer) if trace.memory.height else {}),
-        **operator_efficiency_amounts(
-            host,
-            modelled_work_of_operators(trace, host, core_times),
-            core_times,
-            outer,
-            is_device_time=device,
-        ),
     }
     runs = {"cpu": pl.Series(host.cpu).set(unknown, None)}
     if device:
@@ -181,7 +165,31 @@ def _host_slice_rows(
     if is_listed is not None:
         events = events.filter(pl.Series(is_listed))
     rows = sum_runs_with_statistics(events, told_apart.columns, list(some), list(runs))
-    return rows.with_columns(pl.lit(0, pl.Int64).alias(name) for name in sums if name not in some)
+    zeros = [pl.lit(0, pl.Int64).alias(name) for name in sums if name not in some]
+    work = _work_of_groups(amounts, group, outer, is_listed)
+    filled = [name for name in work.columns if name not in _COLUMNS_OF_WORK_NULL_IF_UNKNOWN]
+    return (
+        rows.with_columns(zeros)
+        .join(work, on="group", how="left", maintain_order="left")
+        .with_columns(
+            pl.col(filled).fill_null(0),
+            rated_time=pl.col("device_time_total" if device else "cpu_time_total").fill_null(0),
+        )
+    )
+
+
+def _work_of_groups(
+    amounts: OperatorAmounts, group: Ints, is_outermost: Flags, is_listed: Flags | None
+) -> pl.DataFrame:
+    """Returns the sums of what the entries of each group computed, one row per group with any."""
+    at = amounts.entry.to_numpy()
+    counts = pl.Series(is_outermost[at])
+    work = amounts.work.with_columns(
+        pl.when(counts).then(name).otherwise(0).alias(name) for name in COLUMNS_OF_TOTAL_AMOUNTS
+    ).with_columns(group=group[at])
+    if is_listed is not None:
+        work = work.filter(pl.Series(is_listed[at]))
+    return work.group_by("group").agg(sums_of_known_values(amounts.work.columns))
 
 
 def _are_all_zero(amounts: Any) -> bool:
@@ -217,14 +225,26 @@ def _row_outside_operators(host: SelfTimes, keys: dict[str, pl.Series]) -> pl.Da
     return pl.DataFrame(row)
 
 
-def _device_work_rows(trace: Trace, is_inside: Flags | None, host: SelfTimes) -> pl.DataFrame:
+def _device_rows(trace: Trace, amounts: OperatorAmounts, is_inside: Flags | None) -> pl.DataFrame:
+    if is_inside is None:
+        return _rows_of_all_device_work(trace)
+    launchers = amounts.ids.filter(pl.Series(is_inside))
+    return _rows_of_device_work(trace, _device_work_launched_by(trace, launchers))
+
+
+@cached_per_trace
+def _rows_of_all_device_work(trace: Trace) -> pl.DataFrame:
+    return _rows_of_device_work(trace, slices_on(trace, "device"))
+
+
+def _device_work_launched_by(trace: Trace, launchers: pl.Series) -> pl.DataFrame:
+    launched = trace.device_args
+    mine = launched["id"].filter(launched["operator"].is_in(launchers.implode()))
+    return slices_on(trace, "device").filter(pl.col("id").is_in(mine.implode()))
+
+
+def _rows_of_device_work(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
     """Returns one row for each name of a kernel or copy; device-side annotations are left out."""
-    work = slices_on(trace, "device")
-    if is_inside is not None:
-        launchers = pl.Series(host.id[is_inside], dtype=pl.UInt32)
-        launched = trace.device_args
-        mine = launched["id"].filter(launched["operator"].is_in(launchers.implode()))
-        work = work.filter(pl.col("id").is_in(mine.implode()))
     time = slice_durations_without_impossible(trace).gather(work["id"])
     kind = map_distinct_names(
         work["category"], lambda category: "copy" if category in names.COPY_CATEGORIES else "kernel"

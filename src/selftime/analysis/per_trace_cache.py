@@ -1,13 +1,18 @@
 """Caches what is derived from a trace, for as long as the trace lives."""
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from functools import wraps
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 TraceType = TypeVar("TraceType")
 Result = TypeVar("Result")
+Options = ParamSpec("Options")
+
+_MAX_RESULTS_PER_TRACE: Final = 4
+"""Largest number of options for which results for one trace are kept, those of the latest calls."""
 
 
 class _CachedResult(Generic[Result]):
@@ -37,3 +42,33 @@ def cached_per_trace(function: Callable[[TraceType], Result]) -> Callable[[Trace
             return result.value[0]
 
     return cached
+
+
+def cached_per_trace_and_options(
+    function: Callable[Concatenate[TraceType, Options], Result],
+) -> Callable[Concatenate[TraceType, Options], Result]:
+    """Returns the function with the results of its latest options cached for each trace.
+
+    The options are given by position and can be hashed.
+    """
+    results_of_trace = cached_per_trace(_no_results)
+    results_lock = Lock()
+
+    @wraps(function)
+    def cached(trace: TraceType, /, *options: Options.args, **none: Options.kwargs) -> Result:
+        results = results_of_trace(trace)
+        with results_lock:
+            result: _CachedResult[Result] = results.setdefault(options, _CachedResult())
+            results.move_to_end(options)
+            if len(results) > _MAX_RESULTS_PER_TRACE:
+                results.popitem(last=False)
+        with result.lock:
+            if not result.value:
+                result.value.append(function(trace, *options, **none))
+            return result.value[0]
+
+    return cached
+
+
+def _no_results(_trace: object) -> "OrderedDict[Hashable, _CachedResult[Any]]":
+    return OrderedDict()

@@ -29,9 +29,10 @@ class _DistinctSliceNames:
 
     def __init__(self, name: pl.Series) -> None:
         self.codes = name.to_physical().to_numpy()
-        place = np.full(int(self.codes.max(initial=0)) + 1, -1, np.int64)
-        place[self.codes] = np.arange(self.codes.size)
-        self.known = np.flatnonzero(place >= 0)
+        nowhere = np.iinfo(np.uint32).max
+        place = np.full(int(self.codes.max(initial=0)) + 1, nowhere, np.uint32)
+        place[self.codes] = np.arange(self.codes.size, dtype=np.uint32)
+        self.known = np.flatnonzero(place != nowhere)
         self.size = place.size
         self.texts: list[str] = name.gather(place[self.known]).cast(pl.String).to_list()
 
@@ -53,8 +54,8 @@ class _DistinctSliceNames:
 class _RowsSortedByName:
     """The row numbers of a table sorted by name; rows of the same name are in ascending order."""
 
-    def __init__(self, name: pl.Series) -> None:
-        self.names = _DistinctSliceNames(name)
+    def __init__(self, names_of_rows: _DistinctSliceNames) -> None:
+        self.names = names_of_rows
         number = np.zeros(
             self.names.size,
             np.uint16 if len(self.names.texts) < _MAX_NAMES_WITH_16_BIT_CODES else np.uint32,
@@ -80,9 +81,10 @@ class _RowsSortedByName:
 
 
 _ROWS_BY_NAME_OF_SEEN_TABLES: Final[
-    dict[int, tuple[ref[pl.DataFrame], _RowsSortedByName | None]]
+    dict[int, tuple[ref[pl.DataFrame], _DistinctSliceNames | _RowsSortedByName]]
 ] = {}
-"""Maps the `id()` of each table already searched by name to the table and its rows sorted by name.
+"""Maps the `id()` of each table already searched by name to the table and its names; from the
+second search on its rows are sorted by name.
 """
 
 
@@ -96,17 +98,16 @@ def rows_with_matching_name(
         is_match: The test; it is called once for each distinct name.
     """
     key = id(table)
-    known, order = _ROWS_BY_NAME_OF_SEEN_TABLES.get(key, (None, None))
-    if known is None or known() is not table:
-        _ROWS_BY_NAME_OF_SEEN_TABLES[key] = (
-            ref(table, lambda dead: _forget_deleted_table(key, dead)),
-            None,
-        )
-        return _DistinctSliceNames(table["name"]).matching_row_flags(is_match)
-    if order is None:
-        order = _RowsSortedByName(table["name"])
-        _ROWS_BY_NAME_OF_SEEN_TABLES[key] = known, order
-    return order.matching_rows(is_match)
+    known, found = _ROWS_BY_NAME_OF_SEEN_TABLES.get(key, (None, None))
+    if known is None or found is None or known() is not table:
+        distinct = _DistinctSliceNames(table["name"])
+        whole = ref(table, lambda dead: _forget_deleted_table(key, dead))
+        _ROWS_BY_NAME_OF_SEEN_TABLES[key] = whole, distinct
+        return distinct.matching_row_flags(is_match)
+    if isinstance(found, _DistinctSliceNames):
+        found = _RowsSortedByName(found)
+        _ROWS_BY_NAME_OF_SEEN_TABLES[key] = known, found
+    return found.matching_rows(is_match)
 
 
 def _forget_deleted_table(key: int, deleted_table: ref[pl.DataFrame]) -> None:

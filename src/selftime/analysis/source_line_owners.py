@@ -18,10 +18,13 @@ import polars as pl
 
 from selftime import names
 from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_ancestors import (
+    nearest_ancestor_of_every_slice,
+    outermost_ancestor_of_every_slice,
+)
 from selftime.analysis.slice_arguments import (
     caller_of_every_frame,
     enclosing_frame_of_every_slice,
-    parent_of_every_slice,
 )
 from selftime.analysis.slice_filters import filter_by_name, matches_name
 from selftime.array_types import Flags, Ints
@@ -69,48 +72,36 @@ def _is_gradient_accumulation_slice(trace: Trace) -> Flags:
 
 def _slices_in_backward_pass(trace: Trace, is_backward: Flags) -> Ints:
     """Returns ids of slices in the backward pass, without user code and recomputed forward work."""
-    parent = parent_of_every_slice(trace)
     numbered = (pl.col("sequence") >= 0) & (pl.col("forward_thread") == 0)
     shows = is_backward.copy()
     shows[trace.op_args.select(pl.col("id").filter(numbered))["id"].to_numpy()] = True
-    node = nearest_ancestor(parent, shows, np.arange(parent.size))
+    node = nearest_ancestor_of_every_slice(trace, shows)
     inside = np.flatnonzero((node != NO_SLICE) & is_backward[node])
-    start = trace.slices["start"].to_numpy()
     frame = enclosing_frame_of_every_slice(trace)[inside]
-    within = (frame != NO_SLICE) & (
-        start[frame] >= start[_outermost_backward_operator(parent, is_backward, inside)]
-    )
-    return np.asarray(inside[~within])
-
-
-def _outermost_backward_operator(
-    parent_of_slice: Ints, is_backward: Flags, slice_ids: Ints
-) -> Ints:
-    """Returns the outermost backward operator around each slice, of which each must have one."""
-    top = nearest_ancestor(parent_of_slice, is_backward, slice_ids)
-    above = top
-    while (found := above != NO_SLICE).any():
-        top = np.where(found, above, top)
-        over = np.where(found, parent_of_slice[above], NO_SLICE)
-        above = nearest_ancestor(parent_of_slice, is_backward, over)
-    return np.asarray(top)
+    framed = np.flatnonzero(frame != NO_SLICE)
+    if not framed.size:
+        return inside
+    start = trace.slices["start"].to_numpy()
+    outermost = outermost_ancestor_of_every_slice(trace, is_backward)[inside[framed]]
+    within = framed[start[frame[framed]] >= start[outermost]]
+    return np.delete(inside, within)
 
 
 def _line_owners_in_backward(trace: Trace, is_backward: Flags, slice_ids: Ints) -> Ints:
     """Returns each backward slice's forward operator, or else the slice that called `backward`."""
-    parent, start = parent_of_every_slice(trace), trace.slices["start"].to_numpy()
-    forward = np.full(parent.size, NO_SLICE, np.int64)
+    start = trace.slices["start"].to_numpy()
+    forward = np.full(start.size, NO_SLICE, np.int64)
     told = trace.op_args.select("id", "forward").drop_nulls()
     at, to = told["id"].to_numpy(), told["forward"].cast(pl.Int64).to_numpy()
     earlier = start[to] < start[at]  # a forward operator that starts later must be wrong
     forward[at[earlier]] = to[earlier]
     adds = _is_gradient_accumulation_slice(trace)
     forward[adds] = NO_SLICE
-    node = nearest_ancestor(parent, (forward != NO_SLICE) | adds, slice_ids)
+    node = nearest_ancestor_of_every_slice(trace, (forward != NO_SLICE) | adds)[slice_ids]
     owner = np.where(node == NO_SLICE, NO_SLICE, forward[node])
     alone = np.flatnonzero(owner == NO_SLICE)
     owner[alone] = _line_owners_calling_backward(trace, is_backward, slice_ids[alone])
-    return _follow_line_owner_chains(parent.size, slice_ids, owner)
+    return _follow_line_owner_chains(start.size, slice_ids, owner)
 
 
 def _follow_line_owner_chains(slice_count: int, slice_ids: Ints, owner_of_slice: Ints) -> Ints:
@@ -130,20 +121,18 @@ def _line_owners_calling_backward(trace: Trace, is_backward: Flags, slice_ids: I
     The slices asked for have no forward operator. A slice is returned itself if its own thread
     gives that line.
     """
-    parent = parent_of_every_slice(trace)
-    told = np.zeros(parent.size, bool)
+    told = np.zeros(trace.slices.height, bool)
     told[trace.lines["id"].to_numpy()] = True
-    known = (nearest_ancestor(parent, told, slice_ids) != NO_SLICE) | (
-        enclosing_frame_of_every_slice(trace)[slice_ids] != NO_SLICE
-    )
+    is_told = nearest_ancestor_of_every_slice(trace, told) != NO_SLICE
+    is_framed = enclosing_frame_of_every_slice(trace) != NO_SLICE
+    known = (is_told | is_framed)[slice_ids]
     frames = filter_by_name(trace.slices, names.calls_backward)
     frames = frames.filter(pl.col("id").is_in(trace.frame_args["id"].implode()))
     threads = trace.tracks["thread"].gather(frames["track"])
     if threads.n_unique() != 1:
         return np.where(known, slice_ids, NO_SLICE)
-    when = trace.slices["start"].to_numpy()[
-        _outermost_backward_operator(parent, is_backward, slice_ids)
-    ]
+    outermost = outermost_ancestor_of_every_slice(trace, is_backward)
+    when = trace.slices["start"].to_numpy()[outermost[slice_ids]]
     return np.where(known, slice_ids, _innermost_open_frame_at(trace, frames, when))
 
 

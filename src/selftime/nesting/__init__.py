@@ -18,6 +18,7 @@ from selftime.nesting.slice_crossings import (
 )
 from selftime.nesting.slice_nesting import (
     flag_with_ancestors,
+    innermost_of_slices_at,
     innermost_slice_at,
     innermost_slice_on_tracks,
     nearest_ancestor,
@@ -30,6 +31,7 @@ __all__ = [
     "Nesting",
     "crosses_no_slice",
     "flag_with_ancestors",
+    "innermost_of_slices_at",
     "innermost_slice_at",
     "innermost_slice_on_tracks",
     "nearest_ancestor",

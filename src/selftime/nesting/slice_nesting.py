@@ -188,6 +188,23 @@ def innermost_slice_at(start: Ints, end: Ints, parent: Ints, times: Ints) -> Int
     return _nearest_unended_ancestor(at, end, parent, times)
 
 
+def innermost_of_slices_at(ids: Ints, start: Ints, end: Ints, parent: Ints, times: Ints) -> Ints:
+    """Returns the id of the innermost of a track's slices open at each time, or -1 for none.
+
+    Args:
+        ids: The slices of the track in order of their start, shape (n,).
+        start: Start of each of them, ascending, shape (n,).
+        end: End of each slice of the trace, by id.
+        parent: Id of the parent of each slice of the trace, on the same track, or -1, by id.
+        times: The times to look up, shape (m,).
+    """
+    if not ids.size:
+        return np.full(times.size, NO_SLICE, np.int64)
+    place = np.searchsorted(start, times, side="right") - 1
+    at = np.where(place < 0, NO_SLICE, ids[place])
+    return _nearest_unended_ancestor(at, end, parent, times)
+
+
 def innermost_slice_on_tracks(
     track: Ints, start: Ints, end: Ints, parent: Ints, wanted_tracks: Ints, times: Ints
 ) -> Ints:

@@ -7,6 +7,7 @@ import polars as pl
 
 from selftime import names
 from selftime.analysis.call_tree.parent_array_forests import nodes_by_level, subtree_totals_by_level
+from selftime.analysis.slice_ancestors import nearest_ancestor_of_every_slice
 from selftime.analysis.slice_arguments import parent_of_every_slice
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
@@ -14,7 +15,7 @@ from selftime.analysis.steps.steady_steps import counted_step_windows, is_instan
 from selftime.analysis.steps.step_boundaries import recording_window
 from selftime.array_types import Ints
 from selftime.intervals import covered_time_before, subtract, union
-from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.nesting import NO_SLICE
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
 from selftime.views.view_declaration import LINE_EVIDENCE_DOC, view
@@ -165,10 +166,8 @@ def _operator_counts_within_annotations(trace: Trace, annotation_ids: pl.Series)
     operators = trace.slices["category"].is_in(list(names.OPERATOR_CATEGORIES)).to_numpy()
     place = np.full(parent.size, NO_SLICE, np.int64)
     place[ids] = np.arange(ids.size)
-    around = nearest_ancestor(
-        parent, place != NO_SLICE, parent[np.concatenate([np.flatnonzero(operators), ids])]
-    )
-    around = np.where(around == NO_SLICE, NO_SLICE, place[around]) if place.size else around
-    own, above = around[: around.size - ids.size], around[around.size - ids.size :]
+    nearest = nearest_ancestor_of_every_slice(trace, place != NO_SLICE)
+    around = np.append(place, NO_SLICE)[np.append(nearest, NO_SLICE)[parent]]
+    own, above = around[operators], around[ids]
     count = np.bincount(own[own != NO_SLICE], minlength=ids.size)
     return subtree_totals_by_level(above, nodes_by_level(above), count)

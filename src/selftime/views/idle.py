@@ -7,6 +7,7 @@ import polars as pl
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.idle.gap_causes import gaps_with_causes
 from selftime.analysis.idle.gaps import idle_gaps_in_work, observed_time_in_steps
+from selftime.analysis.per_trace_cache import cached_per_trace_and_options
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.intervals import length
 from selftime.schema import Column, NameType
@@ -150,13 +151,8 @@ def idle(
     the first rows; 0 keeps all.
     """
     when = observed_time_in_steps(trace, counted_steps_only=counted)
-    work = device_work(trace)
-    found = idle_gaps_in_work(work, when, scope).with_columns(
-        duration=pl.col("end") - pl.col("start")
-    )
-    rows = gaps_with_causes(trace, found.filter(pl.col("duration") >= threshold), work)
+    rows, short = _long_and_short_gaps(trace, scope, threshold, counted)
     if by != "gap":
-        short = found.filter(pl.col("duration") < threshold)
         rows = pl.concat(
             [rows, short.with_columns(cause=pl.lit(_CAUSE_OF_GAPS_BELOW_THRESHOLD))], how="diagonal"
         )
@@ -169,6 +165,20 @@ def idle(
             pl.lit(None).cast(table.schema[n]).alias(n) for n in _GAP_COUNT_AND_DURATION_COLUMNS
         )
     return table.head(top) if top > 0 else table
+
+
+@cached_per_trace_and_options
+def _long_and_short_gaps(
+    trace: Trace, scope: Literal["device", "stream"], threshold: int, counted: bool
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Returns the gaps of at least `threshold` ns with their causes, and the shorter ones."""
+    work = device_work(trace)
+    when = observed_time_in_steps(trace, counted_steps_only=counted)
+    found = idle_gaps_in_work(work, when, scope).with_columns(
+        duration=pl.col("end") - pl.col("start")
+    )
+    is_long = pl.col("duration") >= threshold
+    return gaps_with_causes(trace, found.filter(is_long), work), found.filter(~is_long)
 
 
 def _slice_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:

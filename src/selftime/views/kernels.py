@@ -10,6 +10,7 @@ from selftime.analysis.device.kernel_attributes import (
     with_kernel_classes,
     with_launch_configurations,
 )
+from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
@@ -281,19 +282,28 @@ def kernels(
 
 def _kernel_runs(trace: Trace, *, only_counted_steps: bool) -> pl.DataFrame:
     """Returns one row for each run of a kernel, with every column by which rows can be grouped."""
+    if not only_counted_steps:
+        return _all_kernel_runs(trace)
+    runs = _kernel_runs_without_graph_names(trace)
+    begun = runs.select(pl.coalesce("launched", "start")).to_series().to_numpy()
+    inside = is_instant_in_windows(begun, counted_step_windows(trace))
+    # A graph is named after its first launch of the runs that are listed.
+    return with_cuda_graph_names(trace, runs.filter(pl.Series(inside, dtype=pl.Boolean)))
+
+
+@cached_per_trace
+def _all_kernel_runs(trace: Trace) -> pl.DataFrame:
+    return with_cuda_graph_names(trace, _kernel_runs_without_graph_names(trace))
+
+
+@cached_per_trace
+def _kernel_runs_without_graph_names(trace: Trace) -> pl.DataFrame:
     work = device_work(trace).filter(pl.col("kind").is_in(["kernel", "communication"]))
-    if only_counted_steps:
-        begun = pl.coalesce("launched", "start")
-        inside = is_instant_in_windows(
-            work.select(begun).to_series().to_numpy(), counted_step_windows(trace)
-        )
-        work = work.filter(pl.Series(inside, dtype=pl.Boolean))
     operator = trace.slices["name"].gather(work["operator"]).cast(pl.String)
     site = source_sites_of_slices(trace, work["id"])
-    runs = with_kernel_classes(with_launch_configurations(trace, work)).with_columns(
+    return with_kernel_classes(with_launch_configurations(trace, work)).with_columns(
         operator=operator, **{name: site[name] for name in SOURCE_SITE_COLUMNS}
     )
-    return with_cuda_graph_names(trace, runs)
 
 
 def _aggregations_of_kernel_group() -> list[pl.Expr]:

@@ -9,6 +9,7 @@ from selftime.analysis.device.launch_queues import (
     FULL_STREAM_QUEUE_LENGTH,
     launches_with_queue_delays,
 )
+from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
@@ -245,14 +246,20 @@ def launches(
 
 def _launch_calls(trace: Trace, *, only_counted_steps: bool) -> pl.DataFrame:
     """Returns one row per call that launches device work, with every column to group by."""
+    found = _all_launch_calls(trace)
+    if only_counted_steps:
+        inside = is_instant_in_windows(found["start"].to_numpy(), counted_step_windows(trace))
+        found = found.filter(pl.Series(inside, dtype=pl.Boolean))
+    return found
+
+
+@cached_per_trace
+def _all_launch_calls(trace: Trace) -> pl.DataFrame:
     found = launches_with_queue_delays(trace)
     found = found.with_columns(
         onto_full_queue=(pl.col("depth") >= FULL_STREAM_QUEUE_LENGTH).fill_null(value=False)
     )
     found = found.with_columns(blocked=_host_time_blocked_by_full_queue())
-    if only_counted_steps:
-        inside = is_instant_in_windows(found["start"].to_numpy(), counted_step_windows(trace))
-        found = found.filter(pl.Series(inside, dtype=pl.Boolean))
     site = source_sites_of_slices(trace, found["id"])
     return found.with_columns(
         operator=trace.slices["name"].gather(found["operator"]).cast(pl.String),

@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime.analysis.call_tree.name_tree import fold_slices_by_name
-from selftime.analysis.call_tree.parent_array_forests import nodes_by_level, subtree_totals
+from selftime.analysis.call_tree.parent_array_forests import (
+    is_outermost_of_key,
+    nearest_marked_of_every_node,
+    nodes_by_level,
+    subtree_totals,
+)
 from selftime.nesting import NO_SLICE, nearest_ancestor
 
 FORESTS = st.lists(st.integers(0, 1 << 20), max_size=80).map(
@@ -37,6 +42,22 @@ def test_the_nearest_is_the_first_that_is_wanted_on_the_way_up(
     where = np.append(np.arange(parent.size), NO_SLICE)
     expected = [next((up for up in around(parent, at) if wanted[up]), NO_SLICE) for at in where]
     assert nearest_ancestor(parent, wanted, where).tolist() == expected
+
+
+@given(FORESTS, st.integers(0, 1 << 30))
+def test_the_nearest_of_every_node_is_that_of_each(parent: np.ndarray, seed: int) -> None:
+    marked = np.random.default_rng(seed).random(parent.size) < 0.3
+    expected = nearest_ancestor(parent, marked, np.arange(parent.size))
+    assert nearest_marked_of_every_node(parent, marked).tolist() == expected.tolist()
+
+
+@given(FORESTS, st.integers(0, 1 << 30), st.sampled_from([1, 3, 1 << 40]), st.sampled_from([0, -2]))
+def test_an_outermost_node_has_none_of_its_key_around_it(
+    parent: np.ndarray, seed: int, codes: int, least: int
+) -> None:
+    key = np.random.default_rng(seed).integers(0, 4, parent.size) * (codes // 3 + 1) + least
+    expected = [key[at] not in key[around(parent, at)[1:]] for at in range(parent.size)]
+    assert is_outermost_of_key(parent, key).tolist() == expected
 
 
 def test_the_nearest_is_found_up_a_tower() -> None:

@@ -19,6 +19,7 @@ from selftime import names
 from selftime.advice.detectors.counted_steps import operator_intervals
 from selftime.advice.detectors.recorded_facts import torch_version
 from selftime.analysis.optimizer_closures import closure_times, is_within
+from selftime.analysis.slice_ancestors import nearest_ancestor_of_every_slice
 from selftime.analysis.slice_arguments import parent_of_every_slice, slices_with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.intervals import Intervals, length, subtract
@@ -152,12 +153,10 @@ def _operators_within_steps(trace: Trace, run_ids: pl.Series) -> pl.DataFrame:
     is_operator = (
         slices["category"].is_in(list(names.OPERATOR_CATEGORIES)) & slices["duration"].is_not_null()
     )
-    at = np.flatnonzero(is_operator.to_numpy())
     parent = parent_of_every_slice(trace)
-    at = at[parent[at] != NO_SLICE]
-    at = at[
-        nearest_ancestor(parent, _mask_of_slice_ids(slices.height, run_ids), parent[at]) != NO_SLICE
-    ]
+    step = nearest_ancestor_of_every_slice(trace, _mask_of_slice_ids(slices.height, run_ids))
+    is_inside = np.append(step != NO_SLICE, np.False_)[parent]  # a root has the parent -1
+    at = np.flatnonzero(is_operator.to_numpy() & is_inside)
     codes = slices["name"].to_physical().to_numpy()
     at = at[codes[at] != codes[parent[at]]]
     table = slices[pl.Series(at, dtype=pl.UInt32)]

@@ -32,6 +32,22 @@ class CallRange:
     range."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ActingCalls:
+    """The host calls that a simulation looks at; they are the same whatever calls and work take."""
+
+    indices: Ints
+    """Indices of the calls in the graph, ascending; see `indices_of_acting_calls`."""
+    ranges: list[CallRange]
+    """Ranges of `indices`."""
+
+
+def acting_calls(graph: DependencyGraph) -> ActingCalls:
+    """Returns the calls of a graph that a simulation looks at, divided into ranges."""
+    indices = indices_of_acting_calls(graph)
+    return ActingCalls(indices, call_ranges(graph, indices))
+
+
 def waiting_calls(graph: DependencyGraph) -> Flags:
     """Returns for each call whether it waits for device work or for a call of another thread."""
     calls = graph.calls

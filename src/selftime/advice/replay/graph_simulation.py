@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from selftime.advice.replay.call_range import call_ranges, indices_of_acting_calls, waiting_calls
+from selftime.advice.replay.call_range import ActingCalls, acting_calls, waiting_calls
 from selftime.analysis.graph.dependency_graphs import CODE_OF_ALL_STREAMS, DependencyGraph
 from selftime.array_types import Flags, Ints
 from selftime.nesting import NO_SLICE
@@ -59,14 +59,22 @@ def recorded_costs(graph: DependencyGraph) -> GraphCosts:
     )
 
 
-def simulate(graph: DependencyGraph, costs: GraphCosts) -> SimulatedTimes:
+def simulate(
+    graph: DependencyGraph, costs: GraphCosts, acting: ActingCalls | None = None
+) -> SimulatedTimes:
     """Returns when calls, device work and steps end if they take the durations in `costs`.
 
     The order of launches stays as it was recorded. Work that is not run any more takes no time,
     and what comes after it on its stream still waits for the other streams that it waited for.
+
+    Args:
+        graph: The calls and device work.
+        costs: What they take.
+        acting: The graph's `acting_calls`, if known from an earlier simulation.
     """
-    run = _Simulation(graph, costs)
-    for stretch in call_ranges(graph, run.acts):
+    acting = acting or acting_calls(graph)
+    run = _Simulation(graph, costs, acting.indices)
+    for stretch in acting.ranges:
         if stretch.is_vectorised:
             run.simulate_with_arrays(stretch.begin, stretch.end)
         else:
@@ -80,11 +88,11 @@ class _Simulation:
     So each call ends at its time without any wait, plus the delay of its thread.
     """
 
-    def __init__(self, graph: DependencyGraph, costs: GraphCosts) -> None:
+    def __init__(self, graph: DependencyGraph, costs: GraphCosts, acting_indices: Ints) -> None:
         calls, work = graph.calls, graph.work
         self.graph, self.costs = graph, costs
         self.undelayed = _call_ends_without_waits(graph, costs)
-        self.acts = at = indices_of_acting_calls(graph)
+        self.acts = at = acting_indices
         self.thread, self.own_time = calls.thread[at], costs.own_time[at]
         self.ends = self.undelayed[at]
         self.waits, self.after = costs.still_waits[at], calls.delay_after_condition[at]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from selftime.advice.replay.call_range import ActingCalls, acting_calls
 from selftime.advice.replay.graph_simulation import SimulatedTimes, recorded_costs, simulate
 from selftime.advice.replay.simulated_changes import (
     Change,
@@ -32,6 +33,8 @@ class Replay:
 
     graph: DependencyGraph
     """The dependency graph of the recorded calls and device work."""
+    acting: ActingCalls
+    """The calls that simulations look at."""
     counted: tuple[int, ...]
     """Indices of the measured steps (those without warm-up)."""
     begin: int
@@ -70,9 +73,8 @@ class Replay:
         """Returns the end times of calls, device work and steps after the changes."""
         if not changes:
             return self.unchanged_times
-        return simulate(
-            self.graph, apply_changes(self.graph, recorded_costs(self.graph), list(changes))
-        )
+        costs = apply_changes(self.graph, recorded_costs(self.graph), list(changes))
+        return simulate(self.graph, costs, self.acting)
 
     def _largest_saving_ns(self, changes: list[Change]) -> float:
         """Returns an upper bound of what the changes save per measured step, in ns.
@@ -111,10 +113,11 @@ def replay_of(trace: Trace) -> Replay:
     """Returns a simulator of changes to a trace's steps, with the recorded durations."""
     graph = dependency_graph(trace)
     steps = steps_with_counted_flags(trace)
-    recorded = simulate(graph, recorded_costs(graph))
+    acting = acting_calls(graph)
+    recorded = simulate(graph, recorded_costs(graph), acting)
     begin = int(steps["start"][0]) if steps.height else graph.begin
     counted = steps.with_row_index("place").filter(pl.col("counted"))["place"].to_list()
     done = np.array([begin, *(recorded.done[step] for step in sorted(recorded.done))], np.int64)
     spans = union(done[:-1][counted], done[1:][counted])
     busy = union(graph.work.start, graph.work.end)
-    return Replay(graph, tuple(counted), begin, recorded, spans, subtract(spans, busy))
+    return Replay(graph, acting, tuple(counted), begin, recorded, spans, subtract(spans, busy))

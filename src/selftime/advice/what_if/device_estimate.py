@@ -99,7 +99,7 @@ def estimate_on_device(trace: Trace, device: str) -> DeviceEstimate:
     if trace.device_args.height:
         raise UsageError("`--device` is for programs on a CPU, and this trace has work of a device")
     host, account = self_times(trace), account_of_step(trace, ())
-    work = modelled_work_of_calls(trace, host)
+    work = modelled_work_of_calls(trace)
     windows = counted_step_windows(trace)
     slices = trace.slices.select("category", "start")[host.id]
     is_inside = is_instant_in_windows(slices["start"].to_numpy(), windows)

@@ -23,6 +23,7 @@ from selftime.analysis.graph.critical_path import critical_path_segments
 from selftime.analysis.graph.serial_threads import host_states
 from selftime.analysis.optimizer_closures import closure_times, is_within
 from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_ancestors import nearest_ancestor_of_slices
 from selftime.analysis.slice_arguments import arguments_of_slices, parent_of_every_slice
 from selftime.analysis.slice_filters import matches_name
 from selftime.analysis.slice_occurrences import modules_and_threads_of_slices
@@ -31,7 +32,7 @@ from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_
 from selftime.analysis.steps.kinds_of_steps import kinds_of_steps
 from selftime.analysis.steps.steady_steps import counted_step_spans, steps_with_counted_flags
 from selftime.array_types import Ints
-from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
 ACCOUNT_SEGMENT_SCHEMA: Final[dict[Any, Any]] = {
@@ -148,10 +149,10 @@ def _responsible_names(trace: Trace, slice_ids: pl.Series, instants: Ints) -> pl
     is_operator[steps] = False
     is_outermost = is_operator[:-1] & ~is_operator[parent]
     is_outermost |= is_called_by_python_within_operator(trace)
-    outermost = nearest_ancestor(parent, is_outermost, at)
+    outermost = nearest_ancestor_of_slices(trace, is_outermost, at)
     is_optimizer = matches_name(slices, names.is_optimizer_step)
     chosen = np.where(outermost == NO_SLICE, own, outermost)
-    optimizer = nearest_ancestor(parent, is_optimizer, at)
+    optimizer = nearest_ancestor_of_slices(trace, is_optimizer, at)
     starts = np.append(slices["start"].to_numpy(), 0)
     in_closure = is_within(closure_times(trace), np.where(at == own, instants, starts[at]))
     chosen = np.where((optimizer == NO_SLICE) | in_closure, chosen, optimizer)
@@ -166,8 +167,10 @@ def _names_of_communication(trace: Trace, segments: pl.DataFrame) -> pl.Series:
 
     What launched it, such as a node of the backward pass, does not show that ranks communicate.
     """
-    is_communication = pl.col("class") == "communication"
-    ids = segments["slice"].set(~segments.select(is_communication).to_series(), None)
+    is_communication = segments["class"] == "communication"
+    if not is_communication.any():
+        return segments["what"].cast(pl.String)
+    ids = segments["slice"].set(~is_communication, None)
     collective = arguments_of_slices(trace, "collective_args", ids, "collective")["collective"]
     kernel = trace.slices["name"].gather(ids.set(~segments["on_device"], None)).cast(pl.String)
     unique = kernel.unique().drop_nulls()

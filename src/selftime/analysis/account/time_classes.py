@@ -18,6 +18,7 @@ from selftime.analysis.device.device_work import is_device_unrecorded
 from selftime.analysis.device.graph_captures import graph_making_times, is_within_times
 from selftime.analysis.graph.dependency_graphs import PATH_SEGMENT_KINDS
 from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_ancestors import nearest_ancestor_of_slices
 from selftime.analysis.slice_arguments import (
     caller_of_every_frame,
     enclosing_frame_of_every_slice,
@@ -133,10 +134,9 @@ def _told_class_around(trace: Trace, slice_ids: Ints) -> Ints:
     Of several the innermost counts, and operators count before Python frames.
     """
     codes = _told_class_of_every_slice(trace)
-    parent, is_told = parent_of_every_slice(trace), codes != _UNTOLD
-    inner = nearest_ancestor(parent, is_told, slice_ids)
-    frames = enclosing_frame_of_every_slice(trace)
-    holder = nearest_ancestor(parent, frames != NO_SLICE, slice_ids)
+    is_told, frames = codes != _UNTOLD, enclosing_frame_of_every_slice(trace)
+    inner = nearest_ancestor_of_slices(trace, is_told, slice_ids)
+    holder = nearest_ancestor_of_slices(trace, frames != NO_SLICE, slice_ids)
     frame = np.where(holder == NO_SLICE, NO_SLICE, frames[holder])
     outer = nearest_ancestor(caller_of_every_frame(trace), is_told, frame)
     chosen = np.where(inner == NO_SLICE, outer, inner)

@@ -13,7 +13,10 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.analysis.call_tree.parent_array_forests import subtree_totals
+from selftime.analysis.call_tree.parent_array_forests import (
+    nearest_marked_of_every_node,
+    subtree_totals,
+)
 from selftime.analysis.call_tree.self_times import SelfTimes, self_times
 from selftime.analysis.models.modelled_operator_work import (
     MODELLED_DTYPES,
@@ -27,7 +30,7 @@ from selftime.analysis.slice_arguments import arguments_of_slices
 from selftime.analysis.slice_filters import matches_name
 from selftime.array_types import Floats, Ints
 from selftime.devices import CpuPeakRates
-from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
 FAST_PRODUCT_GFLOPS_PER_THREAD: Final = 30.0
@@ -100,14 +103,14 @@ def operator_efficiencies(trace: Trace) -> OperatorEfficiencies:
     Caches and Winograd's algorithm let a share exceed 1; of a known peak it is then 1.
     """
     host = self_times(trace)
-    work = modelled_work_of_calls(trace, host)
+    work = modelled_work_of_calls(trace)
     peaks, modelled = cpu_peaks_of_trace(trace), np.arange(host.id.size)
     if trace.device_args.height:
         counted = np.flatnonzero(work.is_counted)
         values = _efficiencies_on_device(trace, host, work, counted)
         row = np.full(host.id.size + 1, NO_SLICE, np.int64)
         row[counted] = np.arange(counted.size)
-        modelled = row[nearest_ancestor(host.parent, work.is_counted, modelled)]
+        modelled = row[nearest_marked_of_every_node(host.parent, work.is_counted)]
     elif peaks is not None:
         values, modelled = _efficiencies_at_cpu_peaks(peaks, host, work)
     else:
@@ -201,9 +204,8 @@ def _efficiencies_at_cpu_peaks(
         "in_products": subtree_totals(host.parent, np.where(is_product, host.cpu, 0)) / time,
         **_modelled_rates(host, work, time),
     }
-    every = np.arange(host.id.size)
-    around = nearest_ancestor(host.parent, is_outermost, every)
-    return values, np.where(around == NO_SLICE, every, around)
+    around = nearest_marked_of_every_node(host.parent, is_outermost)
+    return values, np.where(around == NO_SLICE, np.arange(around.size), around)
 
 
 def _modelled_rates(host: SelfTimes, work: ModelledOperatorWork, time: Ints) -> dict[str, Floats]:

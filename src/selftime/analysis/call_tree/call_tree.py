@@ -83,13 +83,18 @@ def call_tree(trace: Trace, *, frames: bool = True, clip: bool = True) -> CallTr
             frames. The tables of torch's profiler that list frames do neither: of two slices that
             cross, the one that began later is the innermost.
     """
-    if not frames or not (trace.tracks["kind"] == "python").any():
+    if not frames or not has_python_frames(trace):
         return _call_tree_without_python_frames(trace)
     return (
         _call_tree_with_python_frames(trace)
         if clip
         else _call_tree_without_clipping_at_frames(trace)
     )
+
+
+def has_python_frames(trace: Trace) -> bool:
+    """Returns whether the recording has tracks of Python frames."""
+    return bool((trace.tracks["kind"] == "python").any())
 
 
 @cached_per_trace
@@ -113,18 +118,17 @@ def _build_call_tree(trace: Trace, *track_kinds: str, clip: bool = True) -> Call
     start, end, parent, depth, self_time = _start_end_parent_depth_self_time(trace, lanes)
     ids = np.flatnonzero(lanes.taken)
     ids = ids[node_order_by_depth(depth[ids])]
-    place = np.full(trace.slices.height, NO_SLICE, np.int64)
+    place = np.full(trace.slices.height + 1, NO_SLICE, np.int64)  # the last is for -1: no slice
     place[ids] = np.arange(ids.size)
-    above = parent[ids]
     found = CallTree(
         id=ids,
-        parent=np.where(above == NO_SLICE, NO_SLICE, place[above]),
-        depth=depth[ids],
+        parent=place[parent[ids]],
+        depth=depth[ids].astype(np.int64),
         self_time=self_time[ids],
         start=start[ids],
         end=end[ids],
         is_cross_thread=lanes.is_cross_thread[ids],
-        place=place,
+        place=place[:-1],
     )
     for field in CallTree.__slots__:
         getattr(found, field).flags.writeable = False
@@ -169,7 +173,10 @@ class _CallTreeSlices:
         reasons = np.zeros(int(thread.max(initial=0)) + 1, np.int64)
         np.add.at(reasons, thread[takes_part], 1)
         np.add.at(reasons, thread[takes_part & differs], 1)
-        return np.flatnonzero(self.taken & ~self.is_cross_thread & (reasons[self.thread] > 1))
+        is_invalid = reasons[thread] > 1
+        if not is_invalid.any():
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.taken & ~self.is_cross_thread & is_invalid[at])
 
 
 def _slice_ids_by_name(slices: pl.DataFrame, is_name_wanted: Callable[[str], bool]) -> Ints:
@@ -181,16 +188,16 @@ def _start_end_parent_depth_self_time(
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Returns start and end (ns), parent id, depth and self time (ns) of every slice."""
     slices = trace.slices
-    start = slices["start"].to_numpy().copy()
+    start = slices["start"].to_numpy()
     end = start + slices["duration"].fill_null(0).to_numpy()
-    parent, depth = parent_of_every_slice(trace).copy(), slices["depth"].to_numpy().astype(np.int64)
-    self_time = slices["self"].fill_null(0).to_numpy().copy()
-    (
-        parent[included.is_cross_thread],
-        depth[included.is_cross_thread],
-        self_time[included.is_cross_thread],
-    ) = NO_SLICE, 0, 0
+    parent, depth = parent_of_every_slice(trace), slices["depth"].to_numpy()
+    self_time = slices["self"].fill_null(0).to_numpy()
     anew = included.slice_ids_to_nest_again(trace)
+    alone = np.flatnonzero(included.is_cross_thread)
+    if anew.size or alone.size:  # what the trace holds is read-only
+        start, parent, self_time = start.copy(), parent.copy(), self_time.copy()
+        depth = depth.astype(np.int64)
+        parent[alone], depth[alone], self_time[alone] = NO_SLICE, 0, 0
     if anew.size:
         if included.clip:
             clip_slices_at_python_frames(trace, anew, included.thread, start, end)

@@ -100,7 +100,7 @@ def _own_costs_of_modules(
 def _model_flops_by_call_entry(trace: Trace, entry_of_slice: Ints, entry_count: int) -> Ints:
     """Returns the FLOPs of each call tree slice, computed from operators' input shapes."""
     host = self_times(trace)
-    work = modelled_work_of_calls(trace, host)
+    work = modelled_work_of_calls(trace)
     found = np.zeros(entry_count, np.int64)
     at = entry_of_slice[host.id]
     np.add.at(found, at[at != NO_SLICE], work.flops[at != NO_SLICE])

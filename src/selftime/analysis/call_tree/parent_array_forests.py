@@ -4,7 +4,7 @@ A forest of n nodes is an array of shape (n,) with the index of each node's pare
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,22 @@ def is_marked_or_has_marked_ancestor(parent_of_node: Ints, is_marked: Flags) -> 
     return found
 
 
+def nearest_marked_of_every_node(parent_of_node: Ints, is_marked: Flags) -> Ints:
+    """Returns each node's nearest marked node: itself, an ancestor, or -1.
+
+    Parents must stand before children, as for `subtree_totals`.
+
+    >>> nearest_marked_of_every_node(np.array([-1, 0, 1]), np.array([False, True, False]))
+    array([-1,  1,  1])
+    """
+    found = np.where(is_marked, np.arange(is_marked.size), NO_SLICE)
+    for low, high in reversed(_node_ranges_without_own_parents(parent_of_node)):
+        here = np.flatnonzero(~is_marked[low:high]) + low
+        above = parent_of_node[here]
+        found[here] = np.where(above == NO_SLICE, NO_SLICE, found[above])
+    return found
+
+
 def _node_ranges_without_own_parents(parent_of_node: Ints) -> list[tuple[int, int]]:
     """Returns (first, end) index ranges in which no node is the parent of another.
 
@@ -97,17 +113,48 @@ def _node_ranges_without_own_parents(parent_of_node: Ints) -> list[tuple[int, in
     return found
 
 
+_MAX_LOOKUP_TABLE_ENTRIES_PER_NODE: Final = 8
+"""Largest size of a lookup table of keys, in entries per node, that costs less than sorting."""
+_MAX_SMALL_LOOKUP_TABLE_ENTRIES: Final = 1 << 16
+"""Largest number of entries for which a lookup table is used whatever the number of nodes."""
+
+
 def is_outermost_of_key(parent_of_node: Ints, key_of_node: NDArray[Any]) -> Flags:
-    """Flags nodes that have no ancestor with the same key, so that totals count recursion once."""
+    """Flags nodes that have no ancestor with the same key, so that totals count recursion once.
+
+    Parents must stand before children. So the ancestors of a node whose parent stands before the
+    first node with children of the same key have other keys, and it need not be compared with them.
+    """
     inside = np.zeros(parent_of_node.size, bool)
     at = np.flatnonzero(parent_of_node != NO_SLICE)
     above = parent_of_node[at]
+    key = key_of_node
+    most = max(_MAX_LOOKUP_TABLE_ENTRIES_PER_NODE * key.size, _MAX_SMALL_LOOKUP_TABLE_ENTRIES)
+    if not 0 <= key.min(initial=0) <= key.max(initial=0) <= most:
+        _, key = np.unique(key, return_inverse=True)
+    first = _first_node_with_children_of_each_key(key, above)
+    may = above >= first[key[at]]
+    at, above = at[may], above[may]
     while at.size:
-        same = key_of_node[above] == key_of_node[at]
+        same = key[above] == key[at]
         inside[at[same]] = True
         at, above = at[~same], parent_of_node[above[~same]]
-        at, above = at[above != NO_SLICE], above[above != NO_SLICE]
+        further = above >= first[key[at]]  # a root has the parent -1
+        at, above = at[further], above[further]
     return ~inside
+
+
+def _first_node_with_children_of_each_key(key_of_node: NDArray[Any], parents: Ints) -> Ints:
+    """Returns for each key the first of the parents with it; for others a number above all nodes.
+
+    Keys are whole numbers from 0.
+    """
+    has_children = np.zeros(key_of_node.size, bool)
+    has_children[parents] = True
+    nodes = np.flatnonzero(has_children)[::-1]
+    first = np.full(int(key_of_node.max(initial=0)) + 1, key_of_node.size, np.int64)
+    first[key_of_node[nodes]] = nodes  # of several values for one place the last remains
+    return first
 
 
 def node_reading_order(parent_of_node: Ints, weight_of_node: Ints) -> Ints:

@@ -14,9 +14,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.analysis.call_tree.call_tree import CallTree, call_tree
-from selftime.analysis.call_tree.parent_array_forests import subtree_totals
+from selftime.analysis.call_tree.call_tree import CallTree, call_tree, has_python_frames
+from selftime.analysis.call_tree.parent_array_forests import (
+    is_marked_or_has_marked_ancestor,
+    nearest_marked_of_every_node,
+    subtree_totals,
+)
 from selftime.analysis.device.device_work import slice_durations_without_impossible
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_filters import rows_with_matching_name
 from selftime.array_types import Flags, Ints
 from selftime.devices import HOST_DEVICE_TYPES
 from selftime.nesting import NO_SLICE, innermost_slice_at, nearest_ancestor
@@ -61,24 +67,41 @@ def self_times(trace: Trace, *, with_python_frames: bool = False) -> SelfTimes:
     """Returns time and memory of each host slice: operators, annotations and runtime calls.
 
     With `with_python_frames`, Python frames are entries too, so that a frame's own time is not
-    charged to the annotation around it.
+    charged to the annotation around it. The arrays are shared and read-only.
     """
-    tree = call_tree(trace, frames=with_python_frames, clip=False)
+    if with_python_frames and has_python_frames(trace):
+        return _self_times_with_python_frames(trace)
+    return _self_times_without_python_frames(trace)
+
+
+@cached_per_trace
+def _self_times_with_python_frames(trace: Trace) -> SelfTimes:
+    return _self_times_of_tree(trace, call_tree(trace, clip=False))
+
+
+@cached_per_trace
+def _self_times_without_python_frames(trace: Trace) -> SelfTimes:
+    return _self_times_of_tree(trace, call_tree(trace, frames=False))
+
+
+def _self_times_of_tree(trace: Trace, tree: CallTree) -> SelfTimes:
+    """Returns time and memory of each slice of a call tree."""
     name = _slice_names_as_in_torch(trace).gather(tree.id)
     kept, above, self_cpu = _merge_only_children_of_same_name(name.to_physical().to_numpy(), tree)
     at = np.flatnonzero(kept)
-    local = np.full(kept.size, NO_SLICE, np.int64)
+    local = np.full(kept.size + 1, NO_SLICE, np.int64)  # the last entry is for -1: no slice
     local[at] = np.arange(at.size)
     owner = _owning_entry_of_slices(tree, kept, local)
     own_device = _own_device_time_of_entries(trace, owner, at.size)
     memory, memory_outside_slices = _own_memory_and_unowned_records(trace, tree, owner, at.size)
-    above = np.where(above[at] == NO_SLICE, NO_SLICE, local[above[at]])
-    return SelfTimes(
-        id=tree.id[at],
+    above = local[above[at]]
+    ids = tree.id[at]
+    found = SelfTimes(
+        id=ids,
         name=name.gather(at),
-        category=trace.slices["category"].gather(tree.id[at]),
+        category=trace.slices["category"].gather(ids),
         parent=above,
-        cpu=trace.slices["duration"].fill_null(0).to_numpy()[tree.id[at]],
+        cpu=trace.slices["duration"].fill_null(0).to_numpy()[ids],
         self_cpu=self_cpu[at],
         device=subtree_totals(above, own_device),
         self_device=own_device,
@@ -89,19 +112,22 @@ def self_times(trace: Trace, *, with_python_frames: bool = False) -> SelfTimes:
         memory_outside_slices=memory_outside_slices,
         owner=owner,
     )
+    shared = (found.id, found.parent, found.cpu, found.self_cpu, found.device, found.self_device)
+    for array in (*shared, *found.memory.values(), found.owner):
+        array.flags.writeable = False
+    return found
 
 
 def _slice_names_as_in_torch(trace: Trace) -> pl.Series:
     """Returns slice names as in torch's tables, where all profiler steps share one name."""
     named = trace.slices["name"]
-    unique = named.unique()
-    is_step = [
-        names.profiler_step_number(text) is not None for text in unique.cast(pl.String).to_list()
-    ]
-    steps = named.is_in(unique.filter(pl.Series(is_step, dtype=pl.Boolean)).implode())
-    if steps.any():
+    steps = rows_with_matching_name(
+        trace.slices, lambda name: names.profiler_step_number(name) is not None
+    )
+    at = np.flatnonzero(steps) if steps.dtype == np.bool_ else steps
+    if at.size:
         one = pl.Series([NAME_OF_ALL_PROFILER_STEPS], dtype=named.dtype)
-        return named.clone().scatter(steps.arg_true(), one)
+        return named.clone().scatter(pl.Series(at), one)
     return named
 
 
@@ -114,21 +140,25 @@ def _merge_only_children_of_same_name(
     """
     kept, above = np.ones(tree.id.size, bool), tree.parent.copy()
     self_time = tree.self_time.copy()
-    while True:
-        at = np.flatnonzero(kept & (above != NO_SLICE))
-        children = np.bincount(above[at], minlength=kept.size)
-        same = at[(name_codes[at] == name_codes[above[at]]) & (children[above[at]] == 1)]
-        if not same.size:
-            return kept, above, self_time
-        kept[same] = False
-        np.add.at(self_time, nearest_ancestor(above, kept, same), self_time[same])
-        rest = np.flatnonzero(kept & (above != NO_SLICE))
-        above[rest] = nearest_ancestor(above, kept, above[rest])
+    at = np.flatnonzero(above != NO_SLICE)
+    children = np.bincount(above[at], minlength=kept.size)
+    at = at[name_codes[at] == name_codes[above[at]]]
+    while (merged := at[children[above[at]] == 1]).size:
+        kept[merged] = False
+        holder = nearest_ancestor(above, kept, merged)
+        np.add.at(self_time, holder, self_time[merged])
+        # A holder now has the children of the one that it had. No other entry has other children.
+        at = np.flatnonzero(kept & ~np.append(kept, True)[above])
+        above[at] = nearest_ancestor(above, kept, above[at])
+        children[holder] = 0
+        np.add.at(children, above[at], 1)
+        at = at[name_codes[at] == name_codes[above[at]]]
+    return kept, above, self_time
 
 
 def _owning_entry_of_slices(tree: CallTree, is_kept: Flags, entry_of_node: Ints) -> Ints:
     """Returns the kept slice that each slice is charged to: itself, its nearest ancestor, or -1."""
-    holder = entry_of_node[nearest_ancestor(tree.parent, is_kept, np.arange(is_kept.size))]
+    holder = entry_of_node[nearest_marked_of_every_node(tree.parent, is_kept)]
     return np.append(holder, NO_SLICE)[tree.place]
 
 
@@ -202,7 +232,4 @@ def is_inside_entry_named(self_times_of_host: SelfTimes, name_prefix: str) -> ND
     wanted: NDArray[np.bool_] = (
         self_times_of_host.name.cast(pl.String).str.starts_with(name_prefix).to_numpy()
     )
-    found = nearest_ancestor(
-        self_times_of_host.parent, wanted, np.arange(self_times_of_host.id.size)
-    )
-    return np.asarray(found != NO_SLICE)
+    return is_marked_or_has_marked_ancestor(self_times_of_host.parent, wanted)

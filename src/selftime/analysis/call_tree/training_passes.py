@@ -29,7 +29,7 @@ from selftime.analysis.call_tree.parent_array_forests import (
     subtree_totals_by_level,
 )
 from selftime.analysis.per_trace_cache import cached_per_trace
-from selftime.analysis.slice_arguments import parent_of_every_slice
+from selftime.analysis.slice_ancestors import nearest_ancestor_of_every_slice
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.source_line_owners import line_owner_of_every_slice
 from selftime.array_types import Flags, Ints
@@ -183,12 +183,11 @@ class _OperatorsWithinNodes:
 
 
 def _operators_within_nodes(trace: Trace) -> _OperatorsWithinNodes:
-    parent, count = parent_of_every_slice(trace), trace.slices.height
-    is_node = np.zeros(count, bool)
+    is_node = np.zeros(trace.slices.height, bool)
     is_node[filter_by_name(trace.slices, names.is_backward_node)["id"].to_numpy()] = True
     told = trace.op_args.select("id", (pl.col("sequence") >= 0) & (pl.col("forward_thread") == 0))
     operators = told["id"].to_numpy().astype(np.int64)
-    node = nearest_ancestor(parent, is_node, operators)
+    node = nearest_ancestor_of_every_slice(trace, is_node)[operators].astype(np.int64)
     inside = (node != NO_SLICE) & ~is_node[operators]
     numbered = told["sequence"].fill_null(value=False).to_numpy()[inside]
     derived = np.isin(operators[inside][numbered], trace.op_args["forward"].drop_nulls().to_numpy())

@@ -25,7 +25,7 @@ from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import parent_of_every_slice
 from selftime.analysis.slice_filters import filter_by_name, slices_on, with_known_end
 from selftime.analysis.source_line_owners import profiler_step_ids
-from selftime.array_types import Ints
+from selftime.array_types import Flags, Ints
 from selftime.intervals import (
     Intervals,
     intersect,
@@ -113,12 +113,12 @@ class SerialThreads:
 def serial_threads(trace: Trace) -> SerialThreads:
     """Returns the host threads of a trace, busiest first; threads that take turns count as one."""
     host = slices_on(trace, "host", ended=True)
+    host = host.filter(pl.Series(_is_work_outside_other_work(trace, host)))
     thread = trace.tracks["thread"].gather(host["track"]).cast(pl.Int64).to_numpy()
     start = host["start"].to_numpy()
     end, number = start + host["duration"].to_numpy(), host["id"].cast(pl.Int64).to_numpy()
-    order = np.flatnonzero(is_work_of_host_thread(host))
     on_host = trace.tracks.filter(pl.col("kind").is_in(["host", "python"]))["thread"]
-    rows = {t: order[thread[order] == t] for t in on_host.unique().sort().to_list()}
+    rows = {t: np.flatnonzero(thread == t) for t in on_host.unique().sort().to_list()}
     busy = {t: union(start[own], end[own]) for t, own in rows.items()}
     found = group_alternating_threads(busy)
     threads = trace.tracks["thread"].to_numpy()
@@ -130,6 +130,15 @@ def serial_threads(trace: Trace) -> SerialThreads:
         work[joint] = cut_to_outermost_slices(start[own], end[own], number[own])
     main = main_thread(trace)
     return SerialThreads(serial, NO_SLICE if main is None else int(serial[main]), work)
+
+
+def _is_work_outside_other_work(trace: Trace, host: pl.DataFrame) -> Flags:
+    """Flags the work of host threads that does not lie within its parent, if that is work too."""
+    is_work = is_work_of_host_thread(host)
+    ids, end = host["id"].to_numpy(), (host["start"] + host["duration"]).to_numpy()
+    end_of_work = np.full(trace.slices.height + 1, TIME_BEFORE_RECORDING_NS, np.int64)
+    end_of_work[ids[is_work]] = end[is_work]  # the last one is for -1: no parent
+    return np.asarray(is_work & (end > end_of_work[parent_of_every_slice(trace)[ids]]))
 
 
 def cut_to_outermost_slices(start: Ints, end: Ints, slice_id: Ints) -> DisjointHostSlices:
@@ -241,23 +250,22 @@ class HostThreadStates:
 
         Step marks are left out, because they do not show what is done in a step.
         """
-        is_step_mark = np.zeros(self._trace.slices.height, np.bool_)
-        is_step_mark[profiler_step_ids(self._trace)] = True
-        on_track = self._trace.slices.filter(
-            pl.col("track") == track, pl.col("name").is_not_null(), ~pl.Series(is_step_mark)
-        )
-        on_track = on_track.select("id", "start", "duration", "depth")
-        slices = with_known_end(on_track).sort("start", "depth")
-        own = slices["id"].cast(pl.Int64).to_numpy()
-        start = slices["start"].to_numpy()
-        place = np.full(self._trace.slices.height + 1, NO_SLICE)
-        place[own] = np.arange(own.size)
-        return (
-            own,
-            start,
-            start + slices["duration"].to_numpy(),
-            place[parent_of_every_slice(self._trace)[own]],
-        )
+        slices = self._trace.slices
+        is_on_track = slices["track"].to_numpy() == track
+        is_on_track[profiler_step_ids(self._trace)] = False
+        for column in ("name", "duration"):
+            if slices[column].null_count():
+                is_on_track &= slices[column].is_not_null().to_numpy()
+        own = np.flatnonzero(is_on_track)
+        start, depth = slices["start"].to_numpy()[own], slices["depth"].to_numpy()[own]
+        later, deeper = start[1:] > start[:-1], depth[1:] >= depth[:-1]
+        if not (later | ((start[1:] == start[:-1]) & deeper)).all():
+            order = np.lexsort((depth, start))
+            own, start = own[order], start[order]
+        place = np.full(slices.height + 1, NO_SLICE, np.int32)
+        place[own] = np.arange(own.size, dtype=np.int32)
+        parent = place[parent_of_every_slice(self._trace)[own]].astype(np.int64)
+        return own, start, start + slices["duration"].to_numpy()[own], parent
 
 
 def is_host_track(trace: Trace) -> NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from selftime.analysis.slice_arguments import parent_of_every_slice
 from selftime.analysis.slice_grouping import slice_codes_by_category_and_name
 from selftime.array_types import Ints
 from selftime.intervals import Intervals, union
-from selftime.nesting import NO_SLICE, innermost_slice_at
+from selftime.nesting import NO_SLICE, innermost_of_slices_at
 from selftime.trace import Trace
 
 HOST_ACTIVITIES: Final = (
@@ -53,12 +53,10 @@ _PROCESS_WIDE_HOST_ACTIVITIES: Final = (
 
 
 class TrackSlices(NamedTuple):
-    """The slices of one track, parents before children; `parent` holds indexes of these arrays."""
+    """The slices of one track in order of their start, parents before children."""
 
     id: Ints
     start: Ints
-    end: Ints
-    parent: Ints
 
 
 class HostActivityBySlice:
@@ -77,16 +75,13 @@ class HostActivityBySlice:
         self.end = self.start + slices["duration"].fill_null(0).to_numpy()
         self.parent = parent_of_every_slice(trace)
         self.shared = tracks.filter(pl.col("kind") == "profiler")["id"].to_list()
-        self._place = np.zeros(
-            self.code.size, np.int32
-        )  # the index of each slice in its track's arrays
         self._depth = slices["depth"].to_numpy()
         self._tracks = tracks
         self._outer = np.flatnonzero(
             (self.code != _CODE_OF_NO_ACTIVITY) & ~self._is_inside_same_activity()
         )
         self.times_in_activity = cache(self._compute_times_in_activity)
-        self._slices_of_track = cache(self._slices_with_parents_on_track)
+        self._slices_of_track = cache(self._slices_in_order_on_track)
 
     def _is_inside_same_activity(self) -> NDArray[np.bool_]:
         """Flags slices whose parent slice has the same activity, and already covers their time."""
@@ -133,18 +128,15 @@ class HostActivityBySlice:
 
     def _innermost_slices_of_track_at(self, track: int, instants: Ints) -> Ints:
         lane = self._slices_of_track(track)
-        found = innermost_slice_at(lane.start, lane.end, lane.parent, instants)
-        return np.where(found == NO_SLICE, NO_SLICE, lane.id[found] if lane.id.size else NO_SLICE)
+        return innermost_of_slices_at(lane.id, lane.start, self.end, self.parent, instants)
 
-    def _slices_with_parents_on_track(self, track: int) -> TrackSlices:
+    def _slices_in_order_on_track(self, track: int) -> TrackSlices:
         own = np.flatnonzero(self.track == track)
         start, depth = self.start[own], self._depth[own]
         if ((start[1:] == start[:-1]) & (depth[1:] < depth[:-1])).any():
             own = own[np.lexsort((depth, start))]
-        self._place[own] = np.arange(own.size, dtype=np.int32)
-        above = self.parent[own]
-        parent = np.where(above == NO_SLICE, NO_SLICE, self._place[above])
-        return TrackSlices(own, self.start[own], self.end[own], parent)
+            start = self.start[own]
+        return TrackSlices(own, start)
 
 
 def _activity_codes_of_slices(trace: Trace) -> NDArray[np.int8]:

@@ -17,6 +17,8 @@ def operators_that_tell_sizes(trace: Trace) -> Ints:
     """
     told: Ints = np.arange(trace.slices.height, dtype=np.int64)
     asked = filter_by_name(trace.slices, indexes_by_tensors)["id"]
+    if not asked.len():
+        return told
     inner = trace.slices.filter(pl.col("parent").is_in(asked.implode()))
     views = filter_by_name(inner, is_strided_view).sort("id", descending=True)
     valued = trace.op_args.filter(pl.col("concrete_inputs").is_not_null())["id"]

@@ -30,6 +30,7 @@ from selftime.analysis.models import (
 )
 from selftime.analysis.models.indexed_results import operators_that_tell_sizes
 from selftime.analysis.models.stopped_recomputation import calls_stopped_by_checkpointing
+from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_filters import filter_by_name, matches_name
 from selftime.array_types import Flags, Ints
 from selftime.devices import DevicePeakRates, peak_rates
@@ -123,10 +124,15 @@ def common_peak_rates_of_devices(trace: Trace) -> DevicePeakRates | None:
     return found[0]
 
 
-def modelled_work_of_calls(trace: Trace, host_times: SelfTimes) -> ModelledOperatorWork:
-    """Returns the modelled work of operators whose time on tensor cores is of no other interest."""
+@cached_per_trace
+def modelled_work_of_calls(trace: Trace) -> ModelledOperatorWork:
+    """Returns the modelled work of the operators of `self_times`; the arrays are read-only."""
+    host_times = self_times(trace)
     core_times = tensor_core_times_by_operator(trace, host_times)
-    return modelled_work_of_operators(trace, host_times, core_times)
+    work = modelled_work_of_operators(trace, host_times, core_times)
+    for name in ModelledOperatorWork.__slots__:
+        getattr(work, name).flags.writeable = False
+    return work
 
 
 def modelled_work_of_operators(
@@ -148,10 +154,9 @@ def modelled_work_of_operators(
     )
     flops, size_moved = np.zeros(size, np.int64), np.zeros(size, np.int64)
     flops[at], size_moved[at] = table["flops"].to_numpy()[kind], table["bytes"].to_numpy()[kind]
-    size_moved[at] += (
-        table["elements_of_unknown_dtype"].to_numpy()[kind]
-        * _element_sizes_of_tensor_lists(trace, host_times)[at]
-    )
+    untyped = table["elements_of_unknown_dtype"].to_numpy()[kind]
+    if untyped.any():
+        size_moved[at] += untyped * _element_sizes_of_tensor_lists(trace, host_times)[at]
     flops[~is_counted], size_moved[~is_counted] = 0, 0
     peak = _peak_rates_of_operators(common_peak_rates_of_devices(trace), dtype, family, core_times)
     known = ~np.isnan(peak) & is_counted
@@ -193,7 +198,7 @@ def modelled_share_of_operator_time(trace: Trace) -> float | None:
     """
     host = self_times(trace)
     device = trace.device_args.height > 0
-    is_modelled = modelled_work_of_calls(trace, host).is_modelled
+    is_modelled = modelled_work_of_calls(trace).is_modelled
     own = host.self_device if device else host.self_cpu
     whole = device_work(trace)["duration"].sum() if device else host.self_cpu.sum()
     return float(own[is_modelled].sum() / whole) if whole else None

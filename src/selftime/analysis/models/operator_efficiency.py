@@ -130,11 +130,24 @@ OPERATOR_EFFICIENCY_COLUMNS: Final = (
 _PICOSECONDS_PER_NS: Final = 1000
 
 
+COLUMNS_OF_TOTAL_AMOUNTS: Final = (
+    "model_flops",
+    "model_bytes",
+    "rated_flops",
+    "rated_bytes",
+    "least_time_ps",
+    "models",
+    "modelled_time",
+    "tensor_core_time",
+    "unknown_core_time",
+)
+"""Amounts that include called operators: a row counts them only of its outermost operators."""
+
+
 def operator_efficiency_amounts(
     self_times: SelfTimes,
     work: ModelledOperatorWork,
     core_times: TensorCoreTimesByOperator,
-    is_outermost: NDArray[np.bool_],
     *,
     is_device_time: bool,
 ) -> dict[str, Any]:
@@ -144,7 +157,6 @@ def operator_efficiency_amounts(
         self_times: The entries.
         work: Their modelled work.
         core_times: Their time on tensor cores.
-        is_outermost: Flags the entries that count in totals: without an ancestor in their row.
         is_device_time: Whether times are device times.
     """
     time, total = (
@@ -154,14 +166,11 @@ def operator_efficiency_amounts(
     )
 
     def with_descendants(own: Ints) -> Ints:
-        if not own.any():
-            return own
-        return np.where(is_outermost, subtree_totals(self_times.parent, own), 0)
+        return subtree_totals(self_times.parent, own) if own.any() else own
 
     ran = total > 0
     dtype = pl.Series(work.dtype)
     matrix_operators = _is_matrix_unit_operator(self_times.name).astype(np.int64)
-    matrix = subtree_totals(self_times.parent, matrix_operators) > 0
     return {
         "model_flops": with_descendants(work.flops),
         "model_bytes": with_descendants(work.bytes),
@@ -173,10 +182,9 @@ def operator_efficiency_amounts(
         "models": with_descendants(work.is_counted.astype(np.int64)),
         "own_models": work.is_counted.astype(np.int64),
         "modelled_time": with_descendants(np.where(work.is_modelled, time, 0)),
-        "rated_time": np.where(is_outermost, total, 0),
         "tensor_core_time": with_descendants(core_times.used),
         "unknown_core_time": with_descendants(core_times.unknown),
-        "matrix_runs": matrix.astype(np.int64),
+        "matrix_runs": (with_descendants(matrix_operators) > 0).astype(np.int64),
         "dtype_code": dtype.set(dtype < 0, None),
         "peak": pl.Series(work.peak).fill_nan(None),
     }

@@ -86,6 +86,7 @@ def _host_end_of_window(trace: Trace, start: int, end: int) -> int:
     return ended if start < ended < end and is_launched else end
 
 
+@cached_per_trace
 def recording_window(trace: Trace) -> tuple[int, int]:
     """Returns when the recording begins and ends, in ns, by its host slices and device work."""
     parts = [slices_on(trace, kind) for kind in ("host", "python", "device")]

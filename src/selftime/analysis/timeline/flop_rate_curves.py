@@ -16,6 +16,7 @@ from selftime.analysis.account.useful_work import cpu_peaks_of_trace
 from selftime.analysis.call_tree.call_tree import call_tree
 from selftime.analysis.call_tree.parent_array_forests import (
     is_marked_or_has_marked_ancestor,
+    nearest_marked_of_every_node,
     nodes_by_level,
 )
 from selftime.analysis.call_tree.self_times import SelfTimes, self_times
@@ -26,7 +27,7 @@ from selftime.analysis.models.modelled_operator_work import (
     modelled_work_of_calls,
 )
 from selftime.array_types import Flags, Floats, Ints
-from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 from selftime.units import rate_text, share_text
 
@@ -66,7 +67,7 @@ def flop_rate_curves(trace: Trace) -> Iterator[FlopRateCurve]:
     if trace.op_args["input_shapes"].null_count() == trace.op_args.height:
         return  # without shapes no FLOPs are known
     host = self_times(trace)
-    work = modelled_work_of_calls(trace, host)
+    work = modelled_work_of_calls(trace)
     if not work.flops.any():
         return
     if trace.device_args.height or device_work(trace).height:
@@ -130,8 +131,7 @@ def _curves_of_cpu(
 
 def _nearest_counted_operators(host: SelfTimes, work: ModelledOperatorWork) -> Ints:
     """Returns the operator whose FLOPs each entry's time is for, or -1; one more -1 at the end."""
-    every = np.arange(host.id.size)
-    return np.append(nearest_ancestor(host.parent, work.is_counted, every), NO_SLICE)
+    return np.append(nearest_marked_of_every_node(host.parent, work.is_counted), NO_SLICE)
 
 
 def _rates_of_operators(work: ModelledOperatorWork, operator: Ints, time: Ints) -> Ints:

@@ -291,7 +291,7 @@ def _new_size_share(trace: Trace, products: pl.DataFrame) -> float:
 def _large_products(trace: Trace) -> pl.Series:
     """Returns the ids of operators that compute so much with each element as gains from AMX."""
     host = self_times(trace)
-    work = modelled_work_of_calls(trace, host)
+    work = modelled_work_of_calls(trace)
     elements = work.bytes // names.DTYPE_SIZES_IN_BYTES["float32"]
     is_large = (work.flops > 0) & (work.flops >= MIN_OPERATIONS_PER_ELEMENT * elements)
     return pl.Series(host.id[is_large], dtype=trace.slices["id"].dtype)
