@@ -50,6 +50,7 @@ export const PANELS: readonly Panel[] = [
   grid("collectives", "Collectives", "job"),
   criticalPath,
   grid("job_path", "Path across ranks", "job"),
+  grid("imbalance", "Imbalance", "job"),
   memory,
   grid("memory_operators", "Memory by operator", "memory"),
   grid("memory_events", "Memory events", "memory"),

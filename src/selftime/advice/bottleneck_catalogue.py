@@ -111,6 +111,8 @@ BOTTLENECKS: Final[dict[str, str]] = {
     "I6": "Batch norm is synchronized by many small collectives",
     "I7": "Each step waits for a collective",
     "I8": "Collectives are far below the link's bandwidth",
+    "I9": "The stages of a pipeline have unequal amounts to compute",
+    "I10": "Micro-batches of unequal cost are computed at the same time",
     "J1": "More threads than cores",
     "J2": "Threads within operators and threads that call operators multiply",
     "J3": "An operator's inputs have different memory orders",

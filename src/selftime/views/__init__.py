@@ -18,6 +18,7 @@ from selftime.views.critical_path_band import critical_path_band
 from selftime.views.flame import flame
 from selftime.views.health import health
 from selftime.views.idle import idle
+from selftime.views.imbalance import imbalance
 from selftime.views.job_path import job_path
 from selftime.views.kernels import kernels
 from selftime.views.launches import launches
@@ -96,6 +97,7 @@ VIEWS: dict[str, View[Any]] = {
         critical_path_band,
         off_path,
         job_path,
+        imbalance,
         ranks,
         stragglers,
         arrivals,

@@ -67,8 +67,12 @@ class LaunchedDeviceWork:
         plain = idle & ~may_wait
         latencies = self.since_launch[plain if plain.any() else idle]
         self.typical_latency = _median_or_default(latencies, _DEFAULT_LAUNCH_LATENCY_NS)
-        self.typical_gap = _median_or_default(
-            self.since_free[queued & ~may_wait], _DEFAULT_GAP_BETWEEN_KERNELS_NS
+        # Where most work waits for what no record names, the median is such a wait.
+        self.typical_gap = min(
+            _median_or_default(
+                self.since_free[queued & ~may_wait], _DEFAULT_GAP_BETWEEN_KERNELS_NS
+            ),
+            MAX_REACTION_AFTER_WAIT_NS,
         )
 
     def last_work_done(

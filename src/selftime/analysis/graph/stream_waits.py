@@ -6,6 +6,8 @@ only shows that some stream had to wait. What it waited for is then inferred fro
 before.
 """
 
+from typing import Final
+
 import numpy as np
 import polars as pl
 
@@ -23,6 +25,11 @@ from selftime.analysis.slice_filters import runtime_calls_by_name
 from selftime.array_types import Flags, Ints
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
+
+_TIMESTAMP_ERROR_NS: Final = 500
+"""How much later than its true end work may seem to end, in ns: a double holds microseconds since
+1970 to a quarter of one.
+"""
 
 
 def stream_waits(
@@ -173,7 +180,8 @@ def _inferred_stream_waits(
     late = device.start - when > np.maximum(MAX_REACTION_AFTER_WAIT_NS, 2 * usual)
     found = np.full(device.id.size, NO_SLICE)
     at = np.flatnonzero(is_candidate & (late | has_unrecorded_wait))
-    last = device.last_work_done(at, device.start[at], device.end > device.start)
+    by = device.start[at] + _TIMESTAMP_ERROR_NS
+    last = device.last_work_done(at, by, device.end > device.start)
     at, last = at[last != NO_SLICE], last[last != NO_SLICE]
     end = device.end[last]
     fits = (end > when[at]) & (

@@ -141,11 +141,31 @@ def align_collectives_on_one_clock(summaries: Mapping[int, RankSummary]) -> Alig
     ]
     if not tables:
         return AlignedCollectives(pl.DataFrame(), RankClocks({}, None))
-    rows = match_collectives_across_ranks(pl.concat(tables))
+    rows = pl.concat(tables)
+    found = match_collectives_across_ranks(_with_pairs_as_groups(rows))
+    rows = rows.with_columns(match=found["match"])
     clocks = _clocks_aligned_by_collectives(rows)
     known = [rank for rank, clock in clocks.clock_by_rank.items() if clock.residual is not None]
     return AlignedCollectives(
         _collectives_with_waits(_collectives_on_common_clock(rows, clocks), known), clocks
+    )
+
+
+def _with_pairs_as_groups(rows: pl.DataFrame) -> pl.DataFrame:
+    """Returns collectives with sends and receives as transfers of the pair of ranks they join.
+
+    A rank's sends to another one and that one's receives from it are in the same order.
+    """
+    sends, receives = (pl.col("collective") == kind for kind in ("send", "recv"))
+    source = pl.when(sends).then("rank").when(receives).then("source")
+    destination = pl.when(sends).then("destination").when(receives).then("rank")
+    pair = pl.concat_str(source, destination, separator=" to ")
+    is_pair = pair.is_not_null()
+    return rows.with_columns(
+        pl.when(is_pair).then(pair).otherwise("group").alias("group"),
+        pl.when(is_pair).then(pair).otherwise("group_ranks").alias("group_ranks"),
+        pl.when(~is_pair).then("sequence").alias("sequence"),
+        pl.when(is_pair).then(pl.lit("transfer")).otherwise("collective").alias("collective"),
     )
 
 
@@ -158,9 +178,18 @@ def _collectives_with_absolute_times(rank: int, summary: RankSummary) -> pl.Data
 
 
 def _clocks_aligned_by_collectives(rows: pl.DataFrame) -> RankClocks:
+    """Returns the clocks, aligned by collectives, and where these do not join ranks by transfers.
+
+    A sender may be done before the receiver, so that transfers align clocks less exactly.
+    """
     kinds = [kind for kind in rows["collective"].unique().to_list() if all_ranks_end_together(kind)]
-    ends = rows.filter(pl.col("match").is_not_null() & pl.col("collective").is_in(kinds))
-    return align_rank_clocks(ends.select("rank", "end", collective="match"))
+    matched = rows.filter(pl.col("match").is_not_null())
+    ends = matched.select("rank", "end", collective="match")
+    clocks = align_rank_clocks(ends.filter(matched["collective"].is_in(kinds)))
+    joined = {rank for rank, clock in clocks.clock_by_rank.items() if clock.residual is not None}
+    if joined.issuperset(ends["rank"].unique().to_list()):
+        return clocks
+    return align_rank_clocks(ends.filter(matched["collective"].is_in([*kinds, "send", "recv"])))
 
 
 def _collectives_on_common_clock(rows: pl.DataFrame, clocks: RankClocks) -> pl.DataFrame:

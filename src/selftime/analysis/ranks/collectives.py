@@ -28,6 +28,8 @@ _COLLECTIVE_ARGUMENT_COLUMNS: Final = (
     "group_ranks",
     "group_size",
     "sequence",
+    "source",
+    "destination",
     "record",
 )
 COLLECTIVE_COLUMNS: Final = {
@@ -38,6 +40,8 @@ COLLECTIVE_COLUMNS: Final = {
     "group_ranks": pl.String,
     "group_size": pl.Int64,
     "sequence": pl.Int64,
+    "source": pl.Int64,
+    "destination": pl.Int64,
     "step": pl.Int64,
     "place": pl.Int64,
     "counted": pl.Boolean,
@@ -58,8 +62,9 @@ def collectives_of_trace(trace: Trace) -> pl.DataFrame:
 
     The columns are `COLLECTIVE_COLUMNS`. On a device a collective is a kernel, on a host the
     annotation around the communication. `id` is its slice; collective its kind, such as allreduce;
-    group and the following columns describe its process group; dtype that of its elements; step the
-    number of the profiler's step that issued it, place the row of any step that did among the
+    group and the following columns describe its process group; source the rank that a message comes
+    from, destination the one that it goes to; dtype that of its elements; step the number of the
+    profiler's step that issued it, place the row of any step that did among the
     assessed ones, counted whether that one is typical; bytes as NCCL's tests count them; issued,
     start and end in ns; exposed the time in it in which the device worked on nothing else, null on
     a host.

@@ -22,6 +22,7 @@ from selftime.analysis.graph.collective_arrivals import (
     work_after_collectives,
     work_before_collectives,
 )
+from selftime.analysis.graph.paths_between_collectives import paths_between_collectives
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.ranks.collectives import collectives_of_trace
 from selftime.analysis.ranks.rank_and_process_groups import process_groups
@@ -147,6 +148,12 @@ class RankSummary:
     """One row per class of time that the counted steps were spent on: class, time in ns."""
     accounted_steps: int = 0
     """The number of steps that `account` is the sum of."""
+    path_nodes: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """One row per collective, end of a step, or joint, as in `graph.paths_between_collectives`."""
+    paths: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """One row per path between them; one from the begin of the recording has its lag from
+    `origin`.
+    """
 
 
 @cached_per_trace
@@ -154,6 +161,7 @@ def rank_summary(trace: Trace) -> RankSummary:
     """Returns the summary of one rank's trace."""
     rows = collectives_of_trace(trace)
     segments, accounted_steps = account_segments_of_kind(trace)
+    nodes, paths = paths_between_collectives(trace)
     account = segments.group_by(pl.col("class").cast(pl.String)).agg(
         time=(pl.col("end") - pl.col("start")).sum()
     )
@@ -178,6 +186,8 @@ def rank_summary(trace: Trace) -> RankSummary:
         next(iter(trace.devices["name"].cast(pl.String).drop_nulls()), None),
         account.sort("class"),
         accounted_steps,
+        nodes,
+        paths,
     )
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.ranks.job_imbalance import JobImbalance, job_imbalance
 from selftime.analysis.ranks.job_ranks import RankOfJob, Ranks, collectives_on_one_clock
 from selftime.analysis.ranks.lateness import (
     MIN_ROUNDS_TO_JUDGE_LATENESS,
@@ -106,6 +107,9 @@ class StragglerVerdict:
 def straggler_verdicts(ranks: Ranks) -> list[StragglerVerdict]:
     """Returns for each rank, in order of key, whether it makes other ranks wait, and why."""
     table, every = rank_lateness_by_round(ranks), ranks.ranks_by_key()
+    imbalance = job_imbalance(ranks)
+    if imbalance is not None and imbalance.stage_of_rank:
+        return [_verdict_in_pipeline(key, every, imbalance) for key in every]
     others = median_of_other_rows_in_group(table, "late", ("round",)).clip(lower_bound=0)
     table = table.with_columns(late_beyond_others=pl.col("late") - others)
     of = {int(own["rank"][0]): own for own in table.partition_by("rank", maintain_order=True)}
@@ -115,6 +119,45 @@ def straggler_verdicts(ranks: Ranks) -> list[StragglerVerdict]:
         else StragglerVerdict(key, reason_not_straggler=_reason_for_unknown_lateness(every))
         for key in every
     ]
+
+
+def _verdict_in_pipeline(
+    key: int, ranks_by_key: dict[int, RankOfJob], imbalance: JobImbalance
+) -> StragglerVerdict:
+    """Returns whether a rank of a pipeline is slow, compared with the ranks of its own stage.
+
+    Who comes late to a collective tells nothing here: a stage waits for the one before it.
+    """
+    recorded = imbalance.recorded
+    lost = (
+        recorded.longer_than(imbalance.without_rank[key])[1]
+        if key in imbalance.without_rank
+        else 0.0
+    )
+    alike = [
+        rank for rank, at in imbalance.stage_of_rank.items() if at == imbalance.stage_of_rank[key]
+    ]
+    if len(alike) < 2:
+        told = "no other rank computes its stage of the pipeline"
+        return StragglerVerdict(key, reason_not_straggler=told)
+    if (
+        key not in imbalance.slow_ranks
+        or lost < _MIN_LATENESS_SHARE_OF_STEP * _typical_step_time_ns(ranks_by_key)
+    ):
+        told = "its work takes about as long as that of the other ranks of its stage"
+        return StragglerVerdict(key, lost, lost, reason_not_straggler=told)
+    peers = {rank: ranks_by_key[rank] for rank in alike}
+    cause = "compute" if imbalance.is_device_slower(key) else "host"
+    if cause == "compute" and _runs_same_kernels_slower(key, peers):
+        cause = "clocks"
+    found = StragglerVerdict(key, lost, lost, is_straggler=True, cause=cause, excess_ns=lost)
+    return replace(
+        found,
+        source_line=_line_with_most_excess_time(key, peers, cause),
+        kernel_or_operator=_kernel_with_most_excess_time(key, peers)
+        if cause == "compute"
+        else None,
+    )
 
 
 def _straggler_verdict_of_rank(

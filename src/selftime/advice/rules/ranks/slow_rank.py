@@ -91,6 +91,7 @@ from typing import Final
 
 import polars as pl
 
+from selftime.advice.detectors.job_imbalance_claims import claim_of_step_times
 from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork
 from selftime.advice.replay.job_replays import job_replay
 from selftime.advice.rule_definition import (
@@ -107,7 +108,8 @@ from selftime.advice.savings.claims import ModelledClaim, UpperBoundClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.ranks.collectives import collectives_of_trace
-from selftime.analysis.ranks.job_ranks import Ranks
+from selftime.analysis.ranks.job_imbalance import JobImbalance, job_imbalance
+from selftime.analysis.ranks.job_ranks import RankOfJob, Ranks
 from selftime.analysis.ranks.lateness import excess_times_on_cause, rank_lateness_by_round
 from selftime.analysis.ranks.rank_summary import lateness_cause_intervals
 from selftime.analysis.ranks.straggler_verdicts import StragglerVerdict, straggler_verdicts
@@ -179,6 +181,9 @@ def _finding(
     trace: Trace, ranks: Ranks, step_stats: StepStatistics, straggler: StragglerVerdict
 ) -> Finding:
     rank = ranks.ranks_by_key()[straggler.key]
+    imbalance = job_imbalance(ranks)
+    if imbalance is not None and imbalance.stage_of_rank:
+        return _finding_in_pipeline(rank, straggler, imbalance, step_stats)
     rounds = rank_lateness_by_round(ranks).filter(pl.col("rank") == straggler.key)
     means = rounds.select(pl.col("delayed_others", "last", "collectives").mean()).row(0, named=True)
     evidence = [
@@ -211,6 +216,31 @@ def _finding(
         confidence="high" if straggler.cause is not None else "low",
         evidence=tuple(evidence),
         fix=Fix(fix),
+    )
+
+
+def _finding_in_pipeline(
+    rank: RankOfJob,
+    straggler: StragglerVerdict,
+    imbalance: JobImbalance,
+    step_stats: StepStatistics,
+) -> Finding:
+    """Returns the finding of a rank that is slower than the others of its stage of a pipeline."""
+    cause = straggler.cause or "host"
+    changed = imbalance.without_rank[straggler.key]
+    return Finding(
+        title=f"`{rank.label}` makes the others wait: {straggler.why}",
+        where=_line_of_straggler_excess(straggler),
+        claim=claim_of_step_times(imbalance.recorded, changed, step_stats),
+        confidence="high",
+        evidence=(
+            Evidence(
+                "time of its work, as a ratio to the other ranks of its stage",
+                imbalance.slowness_of_rank[straggler.key],
+                "ratio",
+            ),
+        ),
+        fix=Fix(FIX_TEXT_BY_LATENESS_CAUSE[cause]),
     )
 
 
