@@ -62,11 +62,15 @@ class PipelineJob:
 
 
 class SimulatedPipelineJob(NamedTuple):
-    """The traces of a simulated job, and what a step takes."""
+    """The traces of a simulated job, and what its steps take."""
 
     traces: dict[int, bytes]
     step_ms: float
     """Mean time from the end of one step to that of the next, over all ranks."""
+    steps_ms: Floats
+    """Time from the end of the step before to that of each step but the first, on each rank; shape
+    (steps - 1, ranks).
+    """
 
 
 class _Action(NamedTuple):
@@ -96,7 +100,8 @@ def simulate_pipeline_job(job: PipelineJob) -> SimulatedPipelineJob:
         rank: json.dumps(trace_of_pipeline_rank(rank, job.size, own)).encode()
         for rank, own in steps.items()
     }
-    return SimulatedPipelineJob(traces, float(np.diff(np.stack(ends), axis=0).mean() / 1e3))
+    steps_ms = np.diff(np.stack(ends), axis=0) / 1e3
+    return SimulatedPipelineJob(traces, float(steps_ms.mean()), steps_ms)
 
 
 def _costs(job: PipelineJob) -> Floats:

@@ -16,4 +16,5 @@ def claim_of_step_times(
     low, high = (
         min(max(gain / 1e6, 0.0), step_stats.step_ms) for gain in recorded.longer_than(changed)
     )
-    return ModelledClaim(high, high, low_ms=low)
+    noise = recorded.deviation_of_excess(changed) / 1e6
+    return ModelledClaim(high, high, low_ms=low, noise_ms=noise)

@@ -34,20 +34,31 @@ _MAX_RANKS_REPLAYED_ALONE: Final = 8
 """Largest number of ranks, those with the most excess, that are each replayed as fast as peers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StepTimes:
-    """The mean step of a job in ns: waits of unknown cause as recorded, and without them."""
+    """The steps of a job in ns: with waits of unknown cause as recorded, and without them."""
 
-    with_unknown_waits: float
-    without_unknown_waits: float
+    each: Floats
+    """Each step of each rank with these waits, and without them; shape (2, steps of all ranks)."""
+
+    @property
+    def with_unknown_waits(self) -> float:
+        """The mean step with waits of unknown cause."""
+        return float(self.each[0].mean())
+
+    @property
+    def without_unknown_waits(self) -> float:
+        """The mean step without waits of unknown cause."""
+        return float(self.each[1].mean())
 
     def longer_than(self, other: "StepTimes") -> tuple[float, float]:
-        """Returns by how many ns this step is longer than another: the least and the most."""
-        found = (
-            self.with_unknown_waits - other.with_unknown_waits,
-            self.without_unknown_waits - other.without_unknown_waits,
-        )
-        return min(found), max(found)
+        """Returns by how many ns the mean step is longer than another: the least and the most."""
+        found = (self.each - other.each).mean(axis=1)
+        return float(found.min()), float(found.max())
+
+    def deviation_of_excess(self, other: "StepTimes") -> float:
+        """Returns the standard deviation in ns of how much longer than another a step is."""
+        return float((self.each - other.each)[1].std())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,8 +149,7 @@ class _StepReplay:
         """Returns the mean step if the work on each path takes these ns, shape (p,)."""
         lag = self._graph.lag + (work - self._work)
         ends = self._graph.ends(np.stack([lag, lag - self._unknown_waits]))
-        times = (ends[:, self._next] - ends[:, self._last]).mean(axis=1)
-        return StepTimes(float(times[0]), float(times[1]))
+        return StepTimes(ends[:, self._next] - ends[:, self._last])
 
 
 def _ends_of_successive_steps(ranks: Ranks, graph: JobGraph) -> tuple[Ints, Ints]:
