@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from tests.experimental import experimental_config
 
 torch = pytest.importorskip("torch")
 
@@ -78,7 +79,7 @@ def unfinished() -> Any:
             over.wait()
 
     other = threading.Thread(target=wait)
-    everywhere = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    everywhere = experimental_config(profile_all_threads=True)
     here = selftime.record_function("here")
     with selftime.profile(experimental_config=everywhere) as prof:
         other.start()

@@ -27,7 +27,7 @@ from selftime.capture.lines.event_tree import running_python_frames
 from selftime.capture.lines.marked_lines import MarkedLines
 from selftime.capture.lines.operator_lines import read_operator_lines, source_line_columns
 from selftime.capture.lines.sources import SourceFiles, readable_sys_path
-from selftime.capture.profiler import memory_release
+from selftime.capture.profiler import memory_release, older_events
 from selftime.capture.profiler.inductor_import import compiler_import
 from selftime.capture.profiler.profiler_options import (
     check_profiler_options,
@@ -358,7 +358,7 @@ class Profile(torch.profiler.profile):
 
     def recorded_events(self) -> list[_KinetoEvent]:
         """Returns the events of the last recording as torch has them in memory."""
-        return list(self._results().events())
+        return older_events.complete_events(self._results())
 
     def _results(self) -> Any:
         results = None if self.profiler is None else self.profiler.kineto_results

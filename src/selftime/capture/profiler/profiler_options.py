@@ -142,7 +142,7 @@ def profiler_config_with_all_events(*, frames: bool) -> Any:
         **{
             name: is_on
             for name, is_on in wanted.items()
-            if is_on and _is_config_option_supported(name)
+            if is_on and is_config_option_supported(name)
         }
     )
 
@@ -153,7 +153,7 @@ def records_garbage_collection(config: Any) -> bool | None:
     The configuration has no attribute for the option, so the position in its pickled state that the
     option changes is read.
     """
-    if config is None or not _is_config_option_supported(GARBAGE_COLLECTION_OPTION):
+    if config is None or not is_config_option_supported(GARBAGE_COLLECTION_OPTION):
         return False
     options: dict[str, Any] = {GARBAGE_COLLECTION_OPTION: True}
     default, with_option = (
@@ -168,7 +168,7 @@ def records_garbage_collection(config: Any) -> bool | None:
     )
 
 
-def _is_config_option_supported(name: str) -> bool:
+def is_config_option_supported(name: str) -> bool:
     # The signature of a C++ function is in its docstring only.
     return name in (_ExperimentalConfig.__init__.__doc__ or "")
 
