@@ -59,11 +59,12 @@ def code_loops(code: CodeType) -> tuple[CodeLoop, ...]:
 def _find_loops(code: CodeType) -> tuple[CodeLoop, ...]:
     jumps_by_start: dict[int, set[int]] = {}
     line_by_offset: dict[int, int] = {}
+    line_starts = dict(dis.findlinestarts(code))
     line = code.co_firstlineno
     prefixes: set[int] = set()
     for instruction in dis.get_instructions(code):
-        line = instruction.starts_line or line
         offset = instruction.offset
+        line = line_starts.get(offset) or line
         line_by_offset[offset] = line
         if instruction.opcode == dis.EXTENDED_ARG:
             prefixes.add(offset)
