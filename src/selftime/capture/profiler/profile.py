@@ -33,7 +33,7 @@ from selftime.capture.profiler.profiler_options import (
     check_profiler_options,
     option_flags,
     profiler_config_with_all_events,
-    python_functions_option,
+    torchs_table_options,
 )
 from selftime.capture.profiler.profiler_pitfalls import AlreadyRecording, ProfilerPitfalls
 from selftime.capture.profiler.recording_state import RecordedTimes, RecordingState
@@ -384,8 +384,8 @@ class Profile(torch.profiler.profile):
     ) -> Any:
         """Returns torch's own table of operator averages for the last recording."""
         self._results()
-        groups = group_by_input_shape, group_by_stack_n, group_by_overload_name
-        return super().key_averages(*groups, **python_functions_option(include_python_functions))
+        options = torchs_table_options(group_by_overload_name, include_python_functions)
+        return super().key_averages(group_by_input_shape, group_by_stack_n, **options)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
         """Writes torch's memory timeline of the last recording, a format that torch deprecates."""
