@@ -108,6 +108,7 @@ class StepLoopTrace:
         """Offset of the last instruction of the loop that the frame is in; else -1."""
         self._has_begun_iteration = True
         """Whether an iteration that has not ended has begun."""
+        self._has_asked_for_opcodes = False
         self._is_suspendable = _is_suspendable(frame.f_code)
 
     @never_torch_compile
@@ -132,7 +133,7 @@ class StepLoopTrace:
         request = None
         if event == "opcode":
             if not self._finder.is_exact:
-                frame.f_trace_opcodes = False
+                self._has_asked_for_opcodes = frame.f_trace_opcodes = False
             elif (loop := self._loop_by_jump.get(frame.f_lasti)) is not None:
                 self._has_begun_iteration = False
                 request = self._finder.end_step_on_deletion(loop)
@@ -161,8 +162,9 @@ class StepLoopTrace:
             self._loop = self._loop_at(offset)
             self._loop_end = -1 if self._loop is None else self._loop.end
             self._has_begun_iteration = True
-        if self._finder.is_exact and not frame.f_trace_opcodes:
-            frame.f_trace_opcodes = True
+        if self._finder.is_exact and not self._has_asked_for_opcodes:
+            # To ask has no effect in Python 3.13 until the frame has its trace function.
+            self._has_asked_for_opcodes = frame.f_trace_opcodes = True
         return request
 
     def _loop_at(self, offset: int) -> StepLoop | None:
