@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.torch,
+    pytest.mark.skipif(
+        not hasattr(torch.autograd.profiler_util.FunctionEventAvg(), "is_user_annotation"),
+        reason="tables of this PyTorch do not tell annotations from operators",
+    ),
     # programs are asked for every table, also for what they did not record
     pytest.mark.filterwarnings("ignore:group_by_.* has no .* to group by:UserWarning"),
 ]

@@ -58,7 +58,7 @@ class Recorded:
         block = profile.facts()["lines"]
         names = {
             event.correlation_id(): event.name()
-            for event in profile._results().events()
+            for event in profile.recorded_events()
             if not event.is_python_function()
         }
         self.files = block["files"]
