@@ -162,7 +162,7 @@ class StepLoopTrace:
             self._loop = self._loop_at(offset)
             self._loop_end = -1 if self._loop is None else self._loop.end
             self._has_begun_iteration = True
-        if self._finder.is_exact and not self._has_asked_for_opcodes:
+        if self._finder.is_exact and not (self._has_asked_for_opcodes and frame.f_trace_opcodes):
             # To ask has no effect in Python 3.13 until the frame has its trace function.
             self._has_asked_for_opcodes = frame.f_trace_opcodes = True
         return request
