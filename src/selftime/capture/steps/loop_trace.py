@@ -6,6 +6,7 @@ and not its return. So a trace function of the loop of the steps requests a call
 jumps, exactly between two iterations.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,9 @@ _SUSPENDABLE_CODE_FLAGS: Final = 0x20 | 0x80 | 0x200
 """Flags of the code of generators and coroutines: `CO_GENERATOR | CO_COROUTINE |
 CO_ASYNC_GENERATOR` of `inspect`."""
 
+
+_FORGETS_OPCODES: Final = sys.version_info >= (3, 13)
+"""Whether the interpreter no longer calls for instructions once a profiler has started."""
 
 LOOP_TRACE_MODULE: Final = "selftime.capture.steps.loops"
 """Name of the module that defines the `sys.settrace` function that finds steps from loops."""
@@ -165,6 +169,9 @@ class StepLoopTrace:
         if self._finder.is_exact and not (self._has_asked_for_opcodes and frame.f_trace_opcodes):
             # To ask has no effect in Python 3.13 until the frame has its trace function.
             self._has_asked_for_opcodes = frame.f_trace_opcodes = True
+        elif self._finder.is_exact and _FORGETS_OPCODES:
+            frame.f_trace_opcodes = False
+            frame.f_trace_opcodes = True
         return request
 
     def _loop_at(self, offset: int) -> StepLoop | None:
