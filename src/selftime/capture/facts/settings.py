@@ -173,7 +173,8 @@ def bfloat16_instruction_set() -> str | None:
 
     None if this PyTorch cannot tell, as 2.4.
     """
-    return _result_or_none_if_unsupported(_bfloat16_instruction_set)
+    found: str | None = _result_or_none_if_unsupported(_bfloat16_instruction_set)
+    return found
 
 
 def _bfloat16_instruction_set() -> str:

@@ -19,6 +19,7 @@ _METHODS_OF_NEWER_RELEASES: Final = (
     "overload_name",
 )
 _FRAME_EVENT_TYPES: Final = (_EventType.PyCall, _EventType.PyCCall)
+_USER_SCOPE: Final = int(RecordScope.USER_SCOPE)  # type: ignore[call-overload]  # it is a number
 _MEMORY_EVENT_NAME: Final = "[memory]"
 
 
@@ -131,7 +132,7 @@ def _category_on_host(event: Any) -> str:
 
 
 def _is_user_range(event: Any) -> bool:
-    return bool(event.scope() == int(RecordScope.USER_SCOPE))
+    return bool(event.scope() == _USER_SCOPE)
 
 
 def _frames_of_event_tree(roots: Iterable[_ProfilerEvent]) -> Iterator[_ProfilerEvent]:
