@@ -72,7 +72,7 @@ RELEASES ?= 2.14.1
 RELEASE_FOLDERS := session capture frameworks ingest views advice cli reports analysis
 RELEASE_TESTS ?= $(addprefix tests/,$(RELEASE_FOLDERS))
 RELEASE_PACKAGES := pytest pytest-randomly pytest-timeout pytest-xdist hypothesis jsonschema scikit-learn scipy \
-	ipython xlsxwriter mcp tensorboard hatchling "moto[s3]" flask flask-cors s3fs
+	ipython xlsxwriter mcp tensorboard bpe-openai hatchling "moto[s3]" flask flask-cors s3fs
 
 releases:  ## run the tests of recordings and tables with the PYTHONS and RELEASES of PyTorch given
 	@set -ex; for python in $(PYTHONS); do for release in $(RELEASES); do \
