@@ -65,16 +65,23 @@ sweep: $(VENV)/dev frontend/node_modules/made  ## run every test on every input,
 	$(BIN)/python -m pytest -m "not timed" $(WORKERS) $(TESTING)
 	$(BIN)/python -m pytest -m timed -n 1 $(TESTING)
 
-# Tables and recordings are held against the PyTorch of each release: an environment each, of several GB.
+# Tables and recordings are held against each release of PyTorch, with each Python: an environment for every
+# pair, of several GB. A table in docs/robustness.md tells which pairs were tried.
+PYTHONS ?= $(PYTHON)
 RELEASES ?= 2.14.1
-RELEASE_TESTS := tests/session tests/capture/lines tests/capture/profiler tests/capture/facts tests/capture/trace_file tests/capture/recorder
+RELEASE_FOLDERS := session capture frameworks ingest views advice cli reports analysis
+RELEASE_TESTS ?= $(addprefix tests/,$(RELEASE_FOLDERS))
+RELEASE_PACKAGES := pytest pytest-randomly pytest-timeout pytest-xdist hypothesis jsonschema scikit-learn scipy \
+	ipython xlsxwriter mcp tensorboard bpe-openai hatchling "moto[s3]" flask flask-cors s3fs
 
-releases:  ## run the tests of recordings and tables with other releases of PyTorch
-	@set -ex; for release in $(RELEASES); do \
-	test -d $(VENV)/torch-$$release || { $(PYTHON) -m venv $(VENV)/torch-$$release; \
-	$(VENV)/torch-$$release/bin/pip install -q "torch==$$release"; \
-	$(VENV)/torch-$$release/bin/pip install -q -e . pytest pytest-randomly pytest-timeout pytest-xdist hypothesis jsonschema scikit-learn; }; \
-	$(VENV)/torch-$$release/bin/python -m pytest --sample $(TESTING) $(RELEASE_TESTS); done
+releases:  ## run the tests of recordings and tables with the PYTHONS and RELEASES of PyTorch given
+	@set -ex; for python in $(PYTHONS); do for release in $(RELEASES); do \
+	home=$(VENV)/$$($$python -c 'import sys; print("python-%d.%d" % sys.version_info[:2])')-torch-$$release; \
+	test -d $$home || { $$python -m venv $$home; \
+	$$home/bin/pip install -q "torch==$$release"; \
+	$$home/bin/pip install -q -e . $(RELEASE_PACKAGES); }; \
+	$$home/bin/selftime doctor; \
+	$$home/bin/python -m pytest --sample -n 2 $(TESTING) $(RELEASE_TESTS); done; done
 
 check: check-types check-rest  ## run what a change must pass before its tests: lint, format, types, layers
 

@@ -119,7 +119,7 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
         profiler_options.check_table_grouping(
             self, by_shape=group_by_input_shape, by_stack=group_by_stack_n > 0
         )
-        if self.acc_events:
+        if getattr(self, "acc_events", False):  # an argument since 2.5
             return super().key_averages(
                 group_by_input_shape,
                 group_by_stack_n,

@@ -19,6 +19,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import selftime
+from selftime.capture.profiler.profiler_options import is_config_option_supported
 
 
 class Program(NamedTuple):
@@ -127,7 +128,9 @@ def inference(_: Any) -> None:
 
 
 def _config(**choices: Any) -> Any:
-    return torch._C._profiler._ExperimentalConfig(**choices)
+    """Torch's options, without those that this release lacks."""
+    known = {name: value for name, value in choices.items() if is_config_option_supported(name)}
+    return torch._C._profiler._ExperimentalConfig(**known)
 
 
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True}

@@ -35,13 +35,17 @@ from numpy.typing import NDArray
 
 torch = pytest.importorskip("torch")
 
-from selftime.capture.profiler.profiler_options import python_functions_option  # noqa: E402 - needs torch
+from selftime.capture.profiler.profiler_options import torchs_table_options  # noqa: E402 - needs torch
 
 if TYPE_CHECKING:
     from tests.session.conftest import Recording
 
 pytestmark = [
     pytest.mark.torch,
+    pytest.mark.skipif(
+        not hasattr(torch.autograd.profiler_util.FunctionEventAvg(), "is_user_annotation"),
+        reason="tables of this PyTorch do not tell annotations from operators",
+    ),
     # programs are asked for every table, also for what they did not record
     pytest.mark.filterwarnings("ignore:group_by_.* has no .* to group by:UserWarning"),
 ]
@@ -209,12 +213,15 @@ class Comparison:
 @cache
 def compare(recording: "Recording", **choice: Any) -> Comparison:
     prof, grouping = recording.profiler, Grouping(**choice)
-    how = (grouping.shape, grouping.frames, grouping.overload)
+    how = (grouping.shape, grouping.frames)
+    options = torchs_table_options(grouping.overload, True)
+    if grouping.overload and "group_by_overload_name" not in options:
+        pytest.skip("this PyTorch has no tables by overload")
     found = Comparison(
-        ours=grouping.rows(prof.key_averages(*how, include_python_functions=True)),
-        torchs=grouping.rows(
-            torch.profiler.profile.key_averages(prof, *how, **python_functions_option(True))
+        ours=grouping.rows(
+            prof.key_averages(*how, grouping.overload, include_python_functions=True)
         ),
+        torchs=grouping.rows(torch.profiler.profile.key_averages(prof, *how, **options)),
         defined={},
     )
     threads = _threads(prof)

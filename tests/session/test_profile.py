@@ -1,5 +1,6 @@
 """`selftime.profile` from outside: cycles, callbacks, and answers that are those of its file."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,10 @@ def test_each_cycle_has_its_own_table() -> None:
     assert counts(prof) == seen[1][1]
 
 
+@pytest.mark.skipif(
+    "acc_events" not in inspect.signature(torch.profiler.profile).parameters,
+    reason="this PyTorch has no `acc_events`",
+)
 def test_the_events_of_all_cycles_are_torchs() -> None:
     with selftime.profile(
         schedule=selftime.schedule(wait=0, warmup=1, active=1, repeat=2), acc_events=True

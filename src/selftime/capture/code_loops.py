@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Final
 
+from selftime.capture.code_flow import control_flow, is_jump
+
 MAX_CODES_WITH_KNOWN_LOOPS: Final = 2_000
 """Largest number of code objects whose loops are cached."""
 
@@ -19,7 +21,8 @@ class CodeLoop:
     start: int
     """Offset in bytes of the loop's first repeated instruction."""
     end: int
-    """Offset in bytes of the last instruction that jumps back to the start."""
+    """Offset in bytes of the last instruction that jumps back to the start; since Python 3.12, of
+    the last one that is no exception handler's, which stand behind all other instructions."""
     jumps: frozenset[int]
     """Offsets in bytes of all instructions that jump back to the start, and of the prefixes
     (`EXTENDED_ARG`) of such an instruction: the interpreter traces only the first of these."""
@@ -57,32 +60,36 @@ def code_loops(code: CodeType) -> tuple[CodeLoop, ...]:
 
 
 def _find_loops(code: CodeType) -> tuple[CodeLoop, ...]:
+    flow = control_flow(code)
     jumps_by_start: dict[int, set[int]] = {}
-    line_by_offset: dict[int, int] = {}
-    line = code.co_firstlineno
     prefixes: set[int] = set()
     for instruction in dis.get_instructions(code):
-        line = instruction.starts_line or line
         offset = instruction.offset
-        line_by_offset[offset] = line
         if instruction.opcode == dis.EXTENDED_ARG:
             prefixes.add(offset)
             continue
-        is_jump = instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs
-        if is_jump and instruction.argval <= offset:
+        if (
+            is_jump(instruction)
+            and instruction.argval <= offset
+            and offset not in flow.reachable_offsets(without=instruction.argval)
+        ):
             jumps_by_start.setdefault(instruction.argval, set()).update(prefixes, {offset})
         prefixes.clear()
-    loops = [
-        CodeLoop(
-            code,
-            start,
-            max(jumps),
-            frozenset(jumps),
-            min(_values_between(line_by_offset, start, max(jumps))),
-        )
-        for start, jumps in jumps_by_start.items()
-    ]
+    line_by_offset = _line_by_offset(code)
+    loops = []
+    for start, jumps in jumps_by_start.items():
+        end = max(jumps & flow.offsets_before_handlers or jumps)
+        line = min(_values_between(line_by_offset, start, end))
+        loops.append(CodeLoop(code, start, end, frozenset(jumps), line))
     return tuple(sorted(loops, key=lambda loop: (loop.start, -loop.end)))
+
+
+def _line_by_offset(code: CodeType) -> dict[int, int]:
+    line_starts = dict(dis.findlinestarts(code))
+    found, line = {}, code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        line = found[instruction.offset] = line_starts.get(instruction.offset) or line
+    return found
 
 
 def _values_between(value_by_offset: dict[int, int], start: int, end: int) -> list[int]:

@@ -33,7 +33,7 @@ class ColumnBuffers(msgspec.Struct, array_like=True, frozen=True):
     offset: int
     buffers: list[tuple[int, int]]
     """The byte offset and the size in bytes of each buffer."""
-    children: list["ColumnBuffers"] = []
+    children: "list[ColumnBuffers]" = []  # Python 3.10 does not read `list["ColumnBuffers"]`
 
 
 class TableFileLayout(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.experimental import experimental_config
 
 torch = pytest.importorskip("torch")
 
@@ -78,7 +79,7 @@ def test_paths_are_absolute_and_longest_first() -> None:
 
 
 def test_operators_have_what_the_trace_lacks() -> None:
-    config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
+    config = experimental_config(capture_overload_names=True)
     with Profile(with_flops=True, experimental_config=config) as prof:
         torch.ones(4, 5) @ torch.ones(5, 6)
     operators = prof.facts()["ops"]

@@ -38,7 +38,7 @@ def lines_of(profile: Profile) -> Lines:
     block = profile.facts()["lines"]
     told = dict(zip(block["id"], zip(block["line"], block["how"], strict=True), strict=True))
     found: Lines = {}
-    for event in sorted(profile._results().events(), key=lambda event: event.start_ns()):
+    for event in sorted(profile.recorded_events(), key=lambda event: event.start_ns()):
         at = None if event.is_python_function() else told.get(event.correlation_id())
         if at is not None:
             found.setdefault(event.name(), []).append((at[0], HOW[at[1]]))

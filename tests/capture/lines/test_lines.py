@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.experimental import experimental_config
 
 pytest.importorskip("torch")
 import torch
@@ -57,7 +58,7 @@ class Recorded:
         block = profile.facts()["lines"]
         names = {
             event.correlation_id(): event.name()
-            for event in profile._results().events()
+            for event in profile.recorded_events()
             if not event.is_python_function()
         }
         self.files = block["files"]
@@ -157,7 +158,7 @@ def test_forward_passes_on_two_threads_are_kept_apart() -> None:
         thread.start()
         thread.join()
 
-    config = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    config = experimental_config(profile_all_threads=True)
     found = record(work, experimental_config=config)
 
     # The recorder sees no frames of threads that start later: their lines are unknown.
@@ -205,7 +206,7 @@ def test_without_stacks_there_are_no_lines() -> None:
 
 
 def test_pauses_of_the_garbage_collector_harm_nothing(tmp_path: Path) -> None:
-    config = torch._C._profiler._ExperimentalConfig(record_python_gc_info=True)
+    config = experimental_config(record_python_gc_info=True)
     with Profile(with_stack=True, experimental_config=config) as prof:
         torch.ones(8, 8).sum()
         gc.collect()

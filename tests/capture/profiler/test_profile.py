@@ -158,7 +158,7 @@ def test_stacks_are_written_root_first_in_nanoseconds(tmp_path: Path) -> None:
         work()
     prof.export_stacks(str(tmp_path / "stacks.txt"))
     lines = (tmp_path / "stacks.txt").read_text().splitlines()
-    events = [e for e in prof.profiler.kineto_results.events() if not e.is_python_function()]
+    events = [e for e in prof.recorded_events() if not e.is_python_function()]
     longest = max(event.end_ns() for event in events) - min(event.start_ns() for event in events)
 
     assert 0 < sum(int(line.rpartition(" ")[2]) for line in lines) <= longest

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.experimental import experimental_config
 
 torch = pytest.importorskip("torch")
 
@@ -310,7 +311,7 @@ def test_another_thread(call: str) -> None:
 
 
 def test_all_threads_may_stop_what_records_all_threads() -> None:
-    config = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    config = experimental_config(profile_all_threads=True)
     prof = selftime.profile(experimental_config=config)
     prof.start()
     torch.ones(2)

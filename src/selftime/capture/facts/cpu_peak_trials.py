@@ -20,6 +20,7 @@ from typing import Any, Final
 import torch
 
 from selftime.capture.facts.free_memory import free_memory_bytes
+from selftime.capture.facts.settings import bfloat16_instruction_set
 from selftime.capture.profiler.user_warnings import take_warnings
 from selftime.devices import CpuPeakRates
 from selftime.units import bytes_text
@@ -100,11 +101,9 @@ def measured_cpu_peak_rates() -> CpuPeakRates:
 
 
 def _dtypes_to_measure() -> list[torch.dtype]:
-    """Returns the dtypes that this CPU multiplies by instructions of its own."""
-    has_bfloat16: Any = torch.cpu._is_avx512_bf16_supported  # noqa: SLF001 - none is public
-    has_units: Any = torch.cpu._is_amx_tile_supported  # noqa: SLF001 - likewise
+    """Returns the dtypes that this CPU multiplies by instructions of its own, as far as known."""
     dtypes = [torch.float32, torch.float64]
-    return [*dtypes, torch.bfloat16] if has_bfloat16() or has_units() else dtypes
+    return [*dtypes, torch.bfloat16] if bfloat16_instruction_set() else dtypes
 
 
 def _rate_of_products(dtype: torch.dtype, until: float) -> float:

@@ -133,7 +133,7 @@ def pytorch_settings() -> dict[str, Any]:
         "interop_threads": _result_or_none_if_unsupported(torch.get_num_interop_threads),
         "environment": {name: os.environ.get(name) for name in _PERFORMANCE_ENVIRONMENT_VARIABLES},
         "cpu_capability": _cpu_kernel_instruction_set(),
-        "cpu_bfloat16": _result_or_none_if_unsupported(_bfloat16_instruction_set),
+        "cpu_bfloat16": bfloat16_instruction_set(),
         "flush_denormals": flushes_denormals(),
         "cudnn_benchmark": _result_or_none_if_unsupported(lambda: backends.cudnn.benchmark),
         "cudnn_deterministic": _result_or_none_if_unsupported(lambda: backends.cudnn.deterministic),
@@ -168,8 +168,16 @@ def _cpu_kernel_instruction_set() -> Any:
     return _result_or_none_if_unsupported(lambda: str(torch.backends.cpu.get_cpu_capability()))
 
 
-def _bfloat16_instruction_set() -> str | None:
-    """Returns the CPU instruction set that multiplies bfloat16; empty if the CPU has none."""
+def bfloat16_instruction_set() -> str | None:
+    """Returns the CPU instruction set that multiplies bfloat16; empty if the CPU has none.
+
+    None if this PyTorch cannot tell, as 2.4.
+    """
+    found: str | None = _result_or_none_if_unsupported(_bfloat16_instruction_set)
+    return found
+
+
+def _bfloat16_instruction_set() -> str:
     if torch.cpu._is_amx_tile_supported():  # noqa: SLF001 - PyTorch has no public function for it
         return "AMX"
     return "AVX512_BF16" if torch.cpu._is_avx512_bf16_supported() else ""  # noqa: SLF001 - likewise

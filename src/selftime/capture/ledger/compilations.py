@@ -66,13 +66,13 @@ class CompilationClock:
         self._last = known[-1]
         yield from known[numbers[0] + 1 :] if numbers else known
 
-    def _start(self, _told: Any) -> None:
+    def _start(self, *_told: Any) -> None:  # PyTorch 2.4 tells nothing
         try:
             self._enter()
         except Exception as error:  # noqa: BLE001 - it is called in the midst of the program
             self._ledger.fail(error)
 
-    def _end(self, _told: Any) -> None:
+    def _end(self, *_told: Any) -> None:
         try:
             self._leave()
         except Exception as error:  # noqa: BLE001 - it is called in the midst of the program

@@ -29,6 +29,10 @@ line."""
 LINE_MARK_PREFIX: Final = "selftime: line "
 """Name prefix of the profiler event that marks the start of a line; the line number follows."""
 
+_RUNNING_FUNCTION_PREFIX: Final = "<function "
+"""Name prefix of calls of C that are none: with Python 3.12, PyTorch 2.8 records one around all
+that a function calls which ran already, up to the end of the recording."""
+
 BACKWARD_NODE_PREFIX: Final = "autograd::engine::evaluate_function: "
 """Name prefix of the profiler event that encloses the operators of an autograd backward node."""
 
@@ -103,7 +107,7 @@ class EventTreeWalk:
             return self._process_operator_or_annotation(event, fields, enclosing)
         if kind is _ExtraFields_PyCall:
             return self._process_python_function(fields, enclosing)
-        if kind is _ExtraFields_PyCCall:
+        if kind is _ExtraFields_PyCCall and not event.name.startswith(_RUNNING_FUNCTION_PREFIX):
             return self._process_call_by_user_frame(fields, enclosing, event.name)
         return enclosing
 

@@ -167,7 +167,9 @@ def _replace_graphs(patches: AttributePatches, reporter: WaitReporter) -> None:
 
 
 def _replace_accelerator_functions(patches: AttributePatches, reporter: WaitReporter) -> None:
-    accelerator = torch.accelerator
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is None:  # before PyTorch 2.6
+        return
     answers = {
         "is_available": True,
         "device_count": 1,

@@ -27,13 +27,13 @@ from selftime.capture.lines.event_tree import running_python_frames
 from selftime.capture.lines.marked_lines import MarkedLines
 from selftime.capture.lines.operator_lines import read_operator_lines, source_line_columns
 from selftime.capture.lines.sources import SourceFiles, readable_sys_path
-from selftime.capture.profiler import memory_release
+from selftime.capture.profiler import memory_release, older_events
 from selftime.capture.profiler.inductor_import import compiler_import
 from selftime.capture.profiler.profiler_options import (
     check_profiler_options,
     option_flags,
     profiler_config_with_all_events,
-    python_functions_option,
+    torchs_table_options,
 )
 from selftime.capture.profiler.profiler_pitfalls import AlreadyRecording, ProfilerPitfalls
 from selftime.capture.profiler.recording_state import RecordedTimes, RecordingState
@@ -358,7 +358,7 @@ class Profile(torch.profiler.profile):
 
     def recorded_events(self) -> list[_KinetoEvent]:
         """Returns the events of the last recording as torch has them in memory."""
-        return list(self._results().events())
+        return older_events.complete_events(self._results())
 
     def _results(self) -> Any:
         results = None if self.profiler is None else self.profiler.kineto_results
@@ -384,8 +384,8 @@ class Profile(torch.profiler.profile):
     ) -> Any:
         """Returns torch's own table of operator averages for the last recording."""
         self._results()
-        groups = group_by_input_shape, group_by_stack_n, group_by_overload_name
-        return super().key_averages(*groups, **python_functions_option(include_python_functions))
+        options = torchs_table_options(group_by_overload_name, include_python_functions)
+        return super().key_averages(group_by_input_shape, group_by_stack_n, **options)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
         """Writes torch's memory timeline of the last recording, a format that torch deprecates."""

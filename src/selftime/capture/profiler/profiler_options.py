@@ -15,9 +15,11 @@ from selftime.capture.profiler.user_warnings import warn_at_user_line
 from selftime.capture.trace_file import trace_handlers
 from selftime.errors import UsageError
 
-HAS_OPTION_FOR_PYTHON_FUNCTIONS: Final = (
-    "include_python_functions" in inspect.signature(torch.profiler.profile.key_averages).parameters
+_PARAMETERS_OF_TORCHS_TABLE: Final = frozenset(
+    inspect.signature(torch.profiler.profile.key_averages).parameters
 )
+
+HAS_OPTION_FOR_PYTHON_FUNCTIONS: Final = "include_python_functions" in _PARAMETERS_OF_TORCHS_TABLE
 """Whether torch's `key_averages` leaves Python functions out unless it is asked for them, which it
 does since 2.14."""
 
@@ -108,11 +110,13 @@ def check_table_grouping(profile: Any, *, by_shape: bool, by_stack: bool) -> Non
         )
 
 
-def python_functions_option(is_included: bool | None) -> dict[str, Any]:
-    """Returns the argument for torch's `key_averages`; empty for a torch that does not have it."""
-    if not HAS_OPTION_FOR_PYTHON_FUNCTIONS:
-        return {}
-    return {"include_python_functions": bool(is_included)}
+def torchs_table_options(by_overload: bool, has_python_functions: bool | None) -> dict[str, bool]:
+    """Returns the arguments for torch's `key_averages`, without those that this torch lacks."""
+    options = {
+        "group_by_overload_name": by_overload,
+        "include_python_functions": bool(has_python_functions),
+    }
+    return {name: options[name] for name in options.keys() & _PARAMETERS_OF_TORCHS_TABLE}
 
 
 def option_flags(profile: Any) -> dict[str, bool | None]:
@@ -142,7 +146,7 @@ def profiler_config_with_all_events(*, frames: bool) -> Any:
         **{
             name: is_on
             for name, is_on in wanted.items()
-            if is_on and _is_config_option_supported(name)
+            if is_on and is_config_option_supported(name)
         }
     )
 
@@ -153,7 +157,7 @@ def records_garbage_collection(config: Any) -> bool | None:
     The configuration has no attribute for the option, so the position in its pickled state that the
     option changes is read.
     """
-    if config is None or not _is_config_option_supported(GARBAGE_COLLECTION_OPTION):
+    if config is None or not is_config_option_supported(GARBAGE_COLLECTION_OPTION):
         return False
     options: dict[str, Any] = {GARBAGE_COLLECTION_OPTION: True}
     default, with_option = (
@@ -168,7 +172,7 @@ def records_garbage_collection(config: Any) -> bool | None:
     )
 
 
-def _is_config_option_supported(name: str) -> bool:
+def is_config_option_supported(name: str) -> bool:
     # The signature of a C++ function is in its docstring only.
     return name in (_ExperimentalConfig.__init__.__doc__ or "")
 

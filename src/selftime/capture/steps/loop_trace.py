@@ -6,6 +6,7 @@ and not its return. So a trace function of the loop of the steps requests a call
 jumps, exactly between two iterations.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,9 @@ _SUSPENDABLE_CODE_FLAGS: Final = 0x20 | 0x80 | 0x200
 """Flags of the code of generators and coroutines: `CO_GENERATOR | CO_COROUTINE |
 CO_ASYNC_GENERATOR` of `inspect`."""
 
+
+_FORGETS_OPCODES: Final = sys.version_info >= (3, 13)
+"""Whether the interpreter no longer calls for instructions once a profiler has started."""
 
 LOOP_TRACE_MODULE: Final = "selftime.capture.steps.loops"
 """Name of the module that defines the `sys.settrace` function that finds steps from loops."""
@@ -108,6 +112,7 @@ class StepLoopTrace:
         """Offset of the last instruction of the loop that the frame is in; else -1."""
         self._has_begun_iteration = True
         """Whether an iteration that has not ended has begun."""
+        self._has_asked_for_opcodes = False
         self._is_suspendable = _is_suspendable(frame.f_code)
 
     @never_torch_compile
@@ -132,7 +137,7 @@ class StepLoopTrace:
         request = None
         if event == "opcode":
             if not self._finder.is_exact:
-                frame.f_trace_opcodes = False
+                self._has_asked_for_opcodes = frame.f_trace_opcodes = False
             elif (loop := self._loop_by_jump.get(frame.f_lasti)) is not None:
                 self._has_begun_iteration = False
                 request = self._finder.end_step_on_deletion(loop)
@@ -161,7 +166,11 @@ class StepLoopTrace:
             self._loop = self._loop_at(offset)
             self._loop_end = -1 if self._loop is None else self._loop.end
             self._has_begun_iteration = True
-        if self._finder.is_exact and not frame.f_trace_opcodes:
+        if self._finder.is_exact and not (self._has_asked_for_opcodes and frame.f_trace_opcodes):
+            # To ask has no effect in Python 3.13 until the frame has its trace function.
+            self._has_asked_for_opcodes = frame.f_trace_opcodes = True
+        elif self._finder.is_exact and _FORGETS_OPCODES:
+            frame.f_trace_opcodes = False
             frame.f_trace_opcodes = True
         return request
 

@@ -149,6 +149,8 @@ class LoopStepFinder:
             if id(frame.f_code) in codes:
                 frame.f_trace = LoopCounterTrace(self, frame).trace_line
             frame = frame.f_back
+        # Python 3.12 calls for instructions only if a frame asked for it before.
+        sys._getframe().f_trace_opcodes = True  # noqa: SLF001 - the only way to it
         sys.settrace(self._trace_call)
 
     @never_torch_compile

@@ -12,14 +12,14 @@ from selftime.capture.trace_file.event_columns import HOST
 from selftime.capture.trace_file.time_mapping import TimeMapping, Track
 
 _EVENT_TIMES: Final = re.compile(
-    rb'(\n    "pid": [^\n]*,\n    "tid": [^\n]*,\n    "ts": )(\d+)\.(\d{3})'
-    rb'(?:,\n    "dur": (\d+)\.(\d{3}))?'
+    rb'("pid": [^\n,]*,\s+"tid": [^\n,]*,\s+"ts": )(\d+)\.(\d{3})'
+    rb'(?:,\s+"dur": (\d+)\.(\d{3}))?'
 )
-"""An event's process and thread, and its start and duration in us. No name can look so: the
-profiler drops line feeds."""
+"""An event's process and thread, and its start and duration in us, in one line or in several, as
+releases differ."""
 _PARTS_OF_EVENT: Final = _EVENT_TIMES.groups + 1
 """Number of texts that each event adds to a text split there: the groups and what follows."""
-_PROCESS_AND_THREAD: Final = re.compile(rb'"pid": (\d+),\n    "tid": (\d+),')
+_PROCESS_AND_THREAD: Final = re.compile(rb'"pid": (\d+),\s+"tid": (\d+),')
 _EVENT_END: Final = b"\n  },"
 """Text at the end of each event but the last, after which the text may be split."""
 _GARBAGE_COLLECTION: Final = re.compile(

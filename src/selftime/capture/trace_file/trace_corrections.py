@@ -15,6 +15,7 @@ and its start in nanoseconds.
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -32,8 +33,8 @@ stays unchanged."""
 _BASE_TIME_KEY: Final = b'"baseTimeNanoseconds": '
 _QUOTE, _APOSTROPHE = b'"', b"'"
 _NAME_KEY: Final = b'"name": "'
-_NAME_VALUE_END: Final = b'",\n'
-"""Text after an event's name in the profiler's JSON."""
+_NAME_VALUE_END: Final = re.compile(rb'",(?:\n| "pid": )')
+"""Text after an event's name in the profiler's JSON; the second one in releases such as 2.8."""
 _THREAD_KEY: Final = b'"tid": '
 _START_KEY: Final = b'"ts": '
 _DURATION_KEY: Final = b'"dur": '
@@ -161,7 +162,8 @@ class _JsonTextCorrector:
         events = text.split(_JSON_EVENT_START)
         for place, event in enumerate(events):
             start_at = event.find(_NAME_KEY) + len(_NAME_KEY)
-            end_at = event.find(_NAME_VALUE_END, start_at)
+            end = _NAME_VALUE_END.search(event, start_at)
+            end_at = -1 if end is None else end.start()
             if event[start_at:end_at] in self._names_to_correct:
                 events[place] = self._correct_event(event, start_at, end_at)
         return _JSON_EVENT_START.join(events)

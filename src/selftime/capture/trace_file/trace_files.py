@@ -11,13 +11,13 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Final
 
 from isal import igzip
 
 from selftime import output_file
+from selftime.capture.trace_file.base_time import with_base_time_first
 from selftime.capture.trace_file.non_utf8_files import escape_non_utf8
 from selftime.errors import RecordingError
 
@@ -64,7 +64,8 @@ def write_trace_with_facts(
         added = json.dumps(_as_json_value(facts), allow_nan=False, separators=(",", ":"))
         source.seek(0)
         with _open_compressor(file, final) as target:
-            for chunk in corrected(chain(_read_file_chunks(source, start), [tail[:-1]])):
+            chunks = with_base_time_first(_read_file_chunks(source, start), tail[:-1])
+            for chunk in corrected(chunks):
                 target.write(chunk)
             target.write(b', "selftime": ' + added.encode() + b"}\n")
 

@@ -4,6 +4,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from tests.experimental import experimental_config
 
 import selftime
 from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
@@ -83,7 +84,7 @@ def test_a_program_that_collects_in_each_step(rule: Rule, tmp_path: Path) -> Non
         activities=[torch.profiler.ProfilerActivity.CPU],
         schedule=torch.profiler.schedule(wait=0, warmup=1, active=3, repeat=1),
         with_stack=True,
-        experimental_config=torch._C._profiler._ExperimentalConfig(record_python_gc_info=True),
+        experimental_config=experimental_config(record_python_gc_info=True),
     ) as prof:
         for _ in range(4):
             step()
