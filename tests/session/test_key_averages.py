@@ -23,6 +23,7 @@ stacks
 Everything else is equal. Torch has stacks only with `_ExperimentalConfig(verbose=True)`.
 """
 
+import inspect
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.skipif(
-        not hasattr(torch.autograd.profiler_util.FunctionEventAvg(), "is_user_annotation"),
+        "is_user_annotation"
+        not in inspect.signature(torch.autograd.profiler_util.FunctionEvent).parameters,
         reason="tables of this PyTorch do not tell annotations from operators",
     ),
     # programs are asked for every table, also for what they did not record
