@@ -14,6 +14,7 @@ from typing import Final
 from selftime.capture.program import main_code
 from selftime.capture.program.main_code import ProgramNotRunnable
 from selftime.capture.program.own_frames import hide_own_frames
+from selftime.capture.program.removed_modules import restore_removed_modules
 from selftime.errors import UsageError
 
 INTERRUPTED_EXIT_STATUS: Final = 130
@@ -53,16 +54,21 @@ class PythonProgram:
         Raises:
             ProgramNotRunnable: The target has no code to run.
         """
+
+        def end(error: BaseException | None) -> None:
+            restore_removed_modules()
+            on_end(error)
+
         try:
             self._execute_program()
         except SystemExit as stop:
-            on_end(stop)
+            end(stop)
             return _exit_status_of(stop.code)
         except ProgramNotRunnable:
-            on_end(None)
+            end(None)
             raise
         except BaseException as error:  # noqa: BLE001 - the program's own, printed as Python does
-            on_end(error)
+            end(error)
             hide_own_frames(error)
             if (status := _print_by_excepthook(error)) is not None:
                 return status
@@ -70,7 +76,7 @@ class PythonProgram:
                 return 1
             self.signal = signal.SIGINT
             return INTERRUPTED_EXIT_STATUS
-        on_end(None)
+        end(None)
         return 0
 
     def _execute_program(self) -> None:
