@@ -46,7 +46,7 @@ MAY_OPEN: Final = {
 MAY_MATCH: Final = {
     "names/": "what the names in a trace mean",
     "ingest/": "finds its way in the text of a file, which is not yet names",
-    "capture/trace_file/json_times.py": "finds the times in the JSON that torch writes",
+    "capture/trace_file/": "finds times and ends of names in the JSON that torch writes",
     "testing/": "reads drawings, which are not traces yet",
     "reports/plain.py": "removes control characters from text",
 }

@@ -72,7 +72,7 @@ def traces(operations: pl.DataFrame) -> Iterator[tuple[int, dict[str, Any]]]:
                 begins[int(step)],
                 tuple(operation(row, begins[int(step)], place, rank_at) for row in rows.to_dicts()),
             )
-            for (step,), rows in own.group_by("step", maintain_order=True)  # type: ignore[call-overload]
+            for (step,), rows in own.group_by("step", maintain_order=True)  # type: ignore[call-overload]  # a number
         ]
         yield rank, trace_of_pipeline_rank(rank, len(rank_at), steps)
 

@@ -14,7 +14,7 @@ from selftime.analysis.graph.paths_between_collectives import (
 from selftime.analysis.ranks.collectives import collectives_of_trace
 from selftime.ingest.load import load
 from selftime.testing import sketch
-from selftime.testing.simulated_jobs import RankDelay, simulate_job
+from selftime.testing.simulated_jobs import DelayCause, RankDelay, simulate_job
 from selftime.testing.simulated_pipelines import PipelineJob, simulate_pipeline_job
 from selftime.trace import Trace
 
@@ -45,8 +45,8 @@ def loaded(folder: Path, content: bytes) -> Trace:
 
 
 @pytest.mark.parametrize("cause", ["data", "compute", "host"])
-def test_the_paths_lead_to_the_recorded_starts(cause: str, tmp_path: Path) -> None:
-    late = RankDelay(1, 4_000_000, cause)  # type: ignore[arg-type]
+def test_the_paths_lead_to_the_recorded_starts(cause: DelayCause, tmp_path: Path) -> None:
+    late = RankDelay(1, 4_000_000, cause)
     job = simulate_job(ranks=2, steps=4, late=late)
     for content in job.traces.values():
         errors = arrival_errors(loaded(tmp_path, content))

@@ -1,4 +1,4 @@
-"""The same work takes longer for some micro-batches than for others, and the other ranks wait.
+"""Micro-batches of unequal cost are computed at the same time.
 
 ## What it means
 The ranks compute batches or micro-batches of unequal size at the same time: most often sequences of
@@ -95,7 +95,9 @@ def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
     if found is None:
         yield Unknown("traces of two successive steps, whose collectives belong together")
         return
-    claim = claim_of_step_times(found.recorded, found.without_micro_batch_imbalance, step_stats)
+    claim = claim_of_step_times(
+        trace, found.recorded, found.without_micro_batch_imbalance, step_stats
+    )
     if claim.saved_ms <= 0:
         yield Checked("the same work takes about as long each time")
         return

@@ -183,7 +183,7 @@ def _finding(
     rank = ranks.ranks_by_key()[straggler.key]
     imbalance = job_imbalance(ranks)
     if imbalance is not None and imbalance.stage_of_rank:
-        return _finding_in_pipeline(rank, straggler, imbalance, step_stats)
+        return _finding_in_pipeline(trace, rank, straggler, imbalance, step_stats)
     rounds = rank_lateness_by_round(ranks).filter(pl.col("rank") == straggler.key)
     means = rounds.select(pl.col("delayed_others", "last", "collectives").mean()).row(0, named=True)
     evidence = [
@@ -220,6 +220,7 @@ def _finding(
 
 
 def _finding_in_pipeline(
+    trace: Trace,
     rank: RankOfJob,
     straggler: StragglerVerdict,
     imbalance: JobImbalance,
@@ -231,7 +232,7 @@ def _finding_in_pipeline(
     return Finding(
         title=f"`{rank.label}` makes the others wait: {straggler.why}",
         where=_line_of_straggler_excess(straggler),
-        claim=claim_of_step_times(imbalance.recorded, changed, step_stats),
+        claim=claim_of_step_times(trace, imbalance.recorded, changed, step_stats),
         confidence="high",
         evidence=(
             Evidence(

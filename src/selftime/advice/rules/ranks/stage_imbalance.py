@@ -114,7 +114,7 @@ def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
         yield Unknown("traces of all stages, whose sends and receives belong together")
         return
     least, most = (f"stage {stage}" for stage in _least_and_most_loaded(found))
-    claim = claim_of_step_times(found.recorded, found.without_stage_imbalance, step_stats)
+    claim = claim_of_step_times(trace, found.recorded, found.without_stage_imbalance, step_stats)
     if claim.saved_ms <= 0:
         yield Checked("the stages of the pipeline have about as much to compute")
         return
