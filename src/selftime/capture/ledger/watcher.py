@@ -15,6 +15,7 @@ from typing import Final
 
 from selftime.capture.ledger.ledger import Ledger
 from selftime.capture.ledger.stacks import StackReader
+from selftime.capture.thread_frames import frames_of_threads
 from selftime.capture.unlisted_thread import UnlistedThread
 from selftime.ledger_format import LONGEST_READING_PAUSE_NS
 
@@ -127,7 +128,7 @@ class StackWatcher:
             if ledger.steps and "recording" not in ledger.activities.running:
                 with _quick_switch():
                     sleep(samples.random.uniform(0, QUICK_SWITCH_NEEDED_S))
-                    frame = sys._current_frames().get(ledger.thread)  # noqa: SLF001 - documented
+                    frame = frames_of_threads().get(ledger.thread)
                     activity = self._reader.read(frame)
                     if ledger.is_evaluating:
                         self.on_evaluation_stack(frame)
@@ -140,7 +141,7 @@ class StackWatcher:
         ledger = self._ledger
         if ledger.activities.running or duration <= 0:
             return
-        frame = sys._current_frames().get(ledger.thread)  # noqa: SLF001 - the documented way
+        frame = frames_of_threads().get(ledger.thread)
         activity = self._reader.read(frame)
         if activity.part == "program":
             self._reads_often = self.on_program_stack(frame)

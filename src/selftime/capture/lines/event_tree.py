@@ -1,6 +1,5 @@
 """Walks the profiler's event tree once to find the user's frame and line of each operator."""
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -17,6 +16,7 @@ from torch._C._profiler import (
 from selftime import names
 from selftime.capture.lines.marked_lines import FrameActivation, FrameCall, FrameOperator, LineMark
 from selftime.capture.lines.sources import SourceFiles
+from selftime.capture.thread_frames import frames_of_threads
 
 LINE_FROM_STACK: Final = 0
 """Value of `SourceLine.how`: the line was executing when its frame made the call."""
@@ -255,7 +255,7 @@ def _function_of_frame(frame: _PyFrameState) -> str:
 def running_python_frames() -> list[RunningFrame]:
     """Returns the Python frames now on the stacks of all threads."""
     found = []
-    for innermost in sys._current_frames().values():  # noqa: SLF001 - the only way to other threads
+    for innermost in frames_of_threads().values():
         frame = innermost
         while frame is not None:
             code = frame.f_code

@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Iterator
 from types import ModuleType
 
+from selftime.capture.thread_frames import frames_of_threads
+
 
 def is_utf8(name: str) -> bool:
     """Returns whether a file name is valid UTF-8 (it contains no lone surrogates)."""
@@ -39,7 +41,7 @@ def first_non_utf8_file() -> str | None:
 
 
 def _files_of_running_frames() -> Iterator[str]:
-    for innermost in sys._current_frames().values():  # noqa: SLF001 - to see other threads
+    for innermost in frames_of_threads().values():
         for frame, _ in traceback.walk_stack(innermost):
             yield frame.f_code.co_filename
 

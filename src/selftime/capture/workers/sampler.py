@@ -18,6 +18,7 @@ from typing import Any, Final
 from torch.utils.data._utils import fetch, worker
 
 from selftime.capture.lines.sources import SourceFiles
+from selftime.capture.thread_frames import frames_of_threads
 from selftime.capture.workers import phases
 from selftime.capture.workers.phases import PhaseTimer
 from selftime.capture.workers.worker_times import WorkerLine, WorkerPhase, WorkerTimes
@@ -192,7 +193,7 @@ class WorkerSampler:
             self._interval_set, self._interval_requested = sys.getswitchinterval(), seconds
 
     def _take_sample(self, elapsed_ns: int) -> None:
-        frames = sys._current_frames()  # noqa: SLF001 - to see other threads
+        frames = frames_of_threads()
         phase, times = self._phase_timer.phase, self._worker_times.current_sums
         frame = frames.get(self._main_thread)
         if frame is not None and phase in _SAMPLED_PHASES:

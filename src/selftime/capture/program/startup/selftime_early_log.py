@@ -10,6 +10,7 @@ import os
 import sys
 from _collections import deque  # type: ignore[import-not-found]  # `collections` is not loaded yet
 from _functools import partial  # type: ignore[import-not-found]  # likewise `functools`
+from _operator import methodcaller  # likewise `operator`
 from _thread import allocate_lock, get_ident, start_new_thread
 from time import perf_counter_ns
 
@@ -25,6 +26,15 @@ MAX_PLACES = 2000
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.01, 0.05
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - `pathlib` is not loaded yet
+
+
+def _frames_of_threads() -> "dict[int, FrameType]":
+    """Returns the innermost frame of each thread, as `selftime.capture.thread_frames` does."""
+    if not gc.isenabled():
+        return sys._current_frames()  # noqa: SLF001 - the documented way
+    calls: Any = (gc.disable, sys._current_frames, gc.enable)  # noqa: SLF001 - likewise
+    frames: dict[int, FrameType] = tuple(map(methodcaller("__call__"), calls))[1]
+    return frames
 
 
 def instants_callback(starts: "Any", stops: "Any") -> "Any":
@@ -107,7 +117,7 @@ class EarlyLog:
                 while collections < len(self.stops):  # they are counted apart
                     last += self.stops[collections][0] - self.starts[collections][0]
                     collections += 1
-                place = _place(sys._current_frames().get(self.thread))  # noqa: SLF001 - the documented way
+                place = _place(_frames_of_threads().get(self.thread))
                 if place in self.places or len(self.places) < MAX_PLACES:
                     known = self.places.setdefault(place, [0, 0])
                     known[:] = known[0] + max(now - last, 0), known[1] + 1
