@@ -234,7 +234,7 @@ def encode_trace_summary(summary: TraceSummary) -> bytes:
 
 
 def decode_trace_summary(encoded: bytes) -> TraceSummary | None:
-    """Returns a trace's summary from bytes; None if they cannot be decoded."""
+    """Returns a trace's summary from bytes; None if they cannot be decoded, or lack a field."""
     try:
         identity, encoded_fields = msgspec.msgpack.decode(
             encoded, type=tuple[TraceIdentity, dict[str, Any]]
@@ -243,7 +243,8 @@ def decode_trace_summary(encoded: bytes) -> TraceSummary | None:
             name: pl.read_ipc(BytesIO(value)) if isinstance(value, bytes) else value
             for name, value in encoded_fields.items()
         }
-        return TraceSummary(identity, RankSummary(**read))
+        is_whole = read.keys() == {field.name for field in fields(RankSummary)}
+        return TraceSummary(identity, RankSummary(**read)) if is_whole else None
     except (msgspec.DecodeError, pl.exceptions.PolarsError, TypeError):
         return None
 

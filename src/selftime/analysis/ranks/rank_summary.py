@@ -22,7 +22,11 @@ from selftime.analysis.graph.collective_arrivals import (
     work_after_collectives,
     work_before_collectives,
 )
-from selftime.analysis.graph.paths_between_collectives import paths_between_collectives
+from selftime.analysis.graph.paths_between_collectives import (
+    PATH_NODES_SCHEMA,
+    PATHS_SCHEMA,
+    paths_between_collectives,
+)
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.ranks.collectives import collectives_of_trace
 from selftime.analysis.ranks.rank_and_process_groups import process_groups
@@ -148,9 +152,11 @@ class RankSummary:
     """One row per class of time that the counted steps were spent on: class, time in ns."""
     accounted_steps: int = 0
     """The number of steps that `account` is the sum of."""
-    path_nodes: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """One row per collective, end of a step, or joint, as in `graph.paths_between_collectives`."""
-    paths: pl.DataFrame = field(default_factory=pl.DataFrame)
+    path_nodes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PATH_NODES_SCHEMA))
+    """One row per collective, end of a step, or joint, as in `graph.paths_between_collectives`; of
+    several recordings of a rank those of the first.
+    """
+    paths: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PATHS_SCHEMA))
     """One row per path between them; one from the begin of the recording has its lag from
     `origin`.
     """
