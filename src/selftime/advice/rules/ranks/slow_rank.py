@@ -229,11 +229,12 @@ def _finding_in_pipeline(
     """Returns the finding of a rank that is slower than the others of its stage of a pipeline."""
     cause = straggler.cause or "host"
     changed = imbalance.without_rank[straggler.key]
+    least, most = imbalance.recorded.longer_than(changed)
     return Finding(
         title=f"`{rank.label}` makes the others wait: {straggler.why}",
         where=_line_of_straggler_excess(straggler),
         claim=claim_of_step_times(trace, imbalance.recorded, changed, step_stats),
-        confidence="high",
+        confidence="high" if least > most / 2 else "medium",  # else waits of unknown cause decide
         evidence=(
             Evidence(
                 "time of its work, as a ratio to the other ranks of its stage",
