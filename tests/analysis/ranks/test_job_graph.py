@@ -1,11 +1,17 @@
 """Tests the graph of a job: it ends when the job did, and moves when a rank is faster."""
 
+import json
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from selftime.analysis.ranks.job_graph import NO_COLLECTIVE, NO_STEP, job_graph
+from selftime.analysis.ranks.job_imbalance import job_imbalance
 from selftime.analysis.ranks.job_levels import levels_of_meetings
 from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
 from selftime.ingest.load import load
@@ -74,6 +80,46 @@ def test_meetings_that_follow_each_other_in_a_circle_are_all_reached() -> None:
     level, kept = levels_of_meetings(meeting, node, before, np.array([10, 20, 30]))
     assert level.tolist() == [0, 1, 2]
     assert kept.tolist() == [0, 1, 2]
+
+
+def gloo_rank(rank: int, sizes: list[list[int]]) -> bytes:
+    """The trace of a rank that all-reduces tensors of these sizes in each of its steps."""
+    events: list[dict[str, Any]] = []
+    at = 1000
+    for number, step in enumerate(sizes):
+        begin = at
+        for size in step:
+            dims = {"Input Dims": [[size]], "Input type": ["float"]}
+            called = {"name": "c10d::allreduce_", "cat": "cpu_op", "tid": 1, "ts": at, "dur": 5}
+            run = {"name": "gloo:all_reduce", "cat": "user_annotation", "tid": 2, "args": dims}
+            events += [called, run | {"ts": at + 10, "dur": 80}]
+            at += 100 + 7 * rank
+        name = f"ProfilerStep#{number}"
+        step_ = {"name": name, "cat": "user_annotation", "tid": 1, "ts": begin, "dur": at - begin}
+        events.append(step_)
+    return json.dumps(
+        {
+            "distributedInfo": {"backend": "gloo", "rank": rank, "world_size": 2},
+            "baseTimeNanoseconds": 1_760_000_000_000_000_000,
+            "traceEvents": [{"ph": "X", "pid": 1} | event for event in events],
+        }
+    ).encode()
+
+
+orders = st.lists(st.permutations([8, 8, 16, 24]), min_size=3, max_size=3)
+
+
+@given(first=orders, second=orders)
+def test_collectives_that_ranks_run_in_different_orders_are_all_reached(
+    first: list[list[int]], second: list[list[int]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = ranks_of(Path(folder), {0: gloo_rank(0, first), 1: gloo_rank(1, second)})
+        graph = job_graph(ranks)
+        assert sum(level.nodes.size for level in graph.levels) == graph.rank.size
+        assert sum(level.meetings.size for level in graph.levels) == graph.transfer.size
+        assert np.isfinite(graph.ends()).all()
+        assert job_imbalance(ranks) is not None
 
 
 def test_levels_follow_all_that_they_depend_on() -> None:

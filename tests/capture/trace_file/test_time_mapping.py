@@ -114,6 +114,24 @@ def test_what_recording_costs_is_taken_off_collections_too() -> None:
     assert found.map(MAIN, instants(20, 30, 50, 60)).tolist() == [18, 26, 46, 54]
 
 
+def test_collectives_keep_their_order_whatever_thread_of_the_group_runs_them() -> None:
+    def recording(*threads: int, at: int) -> EventColumns:
+        rows = []
+        for place, thread in enumerate(threads):
+            start = at + 10 * place
+            rows.append(("c10d::allreduce_", HOST, MAIN.thread, start, start + 2, 0))
+            rows.append(("gloo:all_reduce", HOST, thread, start + 3, start + 9, 0))
+            rows.append(("aten::div_", HOST, thread, start + 4, start + 5, 0))
+        return events(rows, steps={1: (at, at + 10 * len(threads))})
+
+    found = time_mapping(recording(8, 9, 8, at=100), recording(9, 9, 8, at=1000), [(1, 1)])
+    assert found.map(Track(HOST, 8), instants(103, 109, 123, 124, 125, 129)).tolist() == [
+        *(1003, 1009, 1023, 1024, 1025, 1029)
+    ]
+    assert found.map(Track(HOST, 9), instants(113, 119)).tolist() == [1013, 1019]
+    assert found.matched_share == 1.0
+
+
 def test_device_work_is_found_by_its_launch() -> None:
     def recording(at: int, works: list[int], first: int) -> EventColumns:
         rows = [

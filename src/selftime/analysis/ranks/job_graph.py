@@ -144,17 +144,17 @@ def _joined_graph(
 ) -> JobGraph:
     collective = nodes["collective"].to_numpy()
     meeting, transfer = _meetings_and_transfers(collective, rows)
-    node = paths["node"].to_numpy()
-    before = paths["before"].to_numpy()
-    before = np.where(before == FROM_BEGIN, collective.size, before)
+    before = pl.when(pl.col("before") == FROM_BEGIN).then(collective.size).otherwise("before")
+    paths = paths.with_columns(before.alias("before"))
     reached = np.full(transfer.size, np.iinfo(np.int64).min)
     np.maximum.at(reached, meeting, nodes["time"].to_numpy())
-    level, kept = levels_of_meetings(meeting, node, before, reached)
-    kept = kept[np.lexsort((node[kept], meeting[node[kept]], level[meeting[node[kept]]]))]
-    lag, device_time, usual_time, host_time, work = (
-        paths[name].to_numpy()[kept]
-        for name in ("lag", "device_time", "usual_device_time", "host_time", "work")
+    level, kept = levels_of_meetings(
+        meeting, paths["node"].to_numpy(), paths["before"].to_numpy(), reached
     )
+    paths = _with_a_path_to_each(paths[kept], meeting, reached - origin)
+    of_path = meeting[paths["node"].to_numpy()]
+    paths = paths[np.lexsort((paths["node"].to_numpy(), of_path, level[of_path]))]
+    columns = {name: paths[name].to_numpy() for name in paths.columns}
     return JobGraph(
         origin,
         nodes["rank"].to_numpy(),
@@ -162,14 +162,30 @@ def _joined_graph(
         nodes["step"].to_numpy(),
         meeting,
         transfer,
-        node[kept],
-        before[kept],
-        lag,
-        device_time,
-        usual_time,
-        host_time,
-        work,
-        _levels(meeting, level, node[kept]),
+        **columns,
+        levels=_levels(meeting, level, columns["node"]),
+    )
+
+
+def _with_a_path_to_each(paths: pl.DataFrame, meeting: Ints, reached: Ints) -> pl.DataFrame:
+    """Returns paths with one from the begin to each meeting that has none: it is when it was.
+
+    Such meetings are of a circle, from which all paths to them were left out.
+    """
+    has_path = np.zeros(reached.size, bool)
+    has_path[meeting[paths["node"].to_numpy()]] = True
+    alone, node = np.unique(meeting, return_index=True)
+    node = node[~has_path[alone]]
+    return pl.concat(
+        [
+            paths,
+            pl.DataFrame({"node": node, "lag": reached[meeting[node]]}).select(
+                pl.col("node").cast(pl.Int64),
+                pl.lit(meeting.size, pl.Int64).alias("before"),
+                pl.col("lag").cast(pl.Int64),
+                *(pl.lit(0, paths.schema[name]).alias(name) for name in paths.columns[3:]),
+            ),
+        ]
     )
 
 

@@ -1,4 +1,9 @@
-"""Finds the same events in two recordings of a loop's steps, by the order of their names."""
+"""Finds the same events in two recordings of a loop's steps, by the order of their names.
+
+A process group runs its collectives on the host in several threads, each in the thread that is free
+(Gloo's do so). Which of them ran one is another in each recording: these threads count as one, and
+their collectives are in order of start.
+"""
 
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -6,12 +11,17 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from selftime.array_types import Ints
+from selftime import names
+from selftime.array_types import Flags, Ints
 from selftime.capture.trace_file.event_columns import HOST, EventColumns
 
 MAX_COMPARED_PAIRS: Final = 4_000_000
 """Largest product of the numbers of events between an equal begin and an equal end of two steps
 that are compared one by one; above it, these events are not matched."""
+
+
+_PROCESS_GROUPS: Final = -1
+"""Stands for all threads in which process groups run collectives."""
 
 
 class MatchedEvents(NamedTuple):
@@ -26,8 +36,9 @@ def match_steps(
 ) -> MatchedEvents:
     """Returns the same events of two recordings.
 
-    On the host, an event's name, thread and place in the order of a step's names identify it; on a
-    device, the launch that it comes from, its name and its place among the launch's events do.
+    On the host, an event's name, thread and place in the order of a step's names identify it, where
+    the threads of process groups are one; on a device, the launch that it comes from, its name and
+    its place among the launch's events do.
 
     Args:
         first: The events of one recording.
@@ -69,7 +80,27 @@ def _rows_by_thread(events: EventColumns, step: int) -> dict[int, Ints]:
     threads = events.thread[rows]
     # `np.unique` would import a module here, in the writer's thread: a process that is forked
     # meanwhile waits for the lock of that import for ever.
-    return {thread: rows[threads == thread] for thread in set(threads.tolist())}
+    by_thread = {thread: rows[threads == thread] for thread in set(threads.tolist())}
+    run = []
+    for thread, own in list(by_thread.items()):
+        is_one = np.array([names.is_host_collective(events.name[row]) for row in own.tolist()])
+        if is_one.any():
+            run.append((by_thread.pop(thread), is_one))
+    if run:
+        by_thread[_PROCESS_GROUPS] = _rows_by_collective(events, run)
+    return by_thread
+
+
+def _rows_by_collective(events: EventColumns, threads: list[tuple[Ints, Flags]]) -> Ints:
+    """Returns the rows of several threads, each behind the collective that it comes after."""
+    rows = np.concatenate([own for own, _ in threads])
+    begins = [events.start_ns[own[np.maximum(_last_place(is_one), 0)]] for own, is_one in threads]
+    return np.asarray(rows[np.argsort(np.concatenate(begins), kind="stable")], np.int64)
+
+
+def _last_place(is_one: Flags) -> Ints:
+    """Returns for each place the last one, up to it, that a flag marks; -1 without one."""
+    return np.asarray(np.maximum.accumulate(np.where(is_one, np.arange(is_one.size), -1)), np.int64)
 
 
 def _match_rows(

@@ -33,8 +33,7 @@ def _frames_of_threads() -> "dict[int, FrameType]":
     if not gc.isenabled():
         return sys._current_frames()  # noqa: SLF001 - the documented way
     calls: Any = (gc.disable, sys._current_frames, gc.enable)  # noqa: SLF001 - likewise
-    frames: dict[int, FrameType] = tuple(map(methodcaller("__call__"), calls))[1]
-    return frames
+    return tuple(map(methodcaller("__call__"), calls))[1]  # type: ignore[no-any-return]  # of the second
 
 
 def instants_callback(starts: "Any", stops: "Any") -> "Any":
