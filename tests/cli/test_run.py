@@ -1,5 +1,7 @@
 """`selftime run`: the program keeps its output and status; the answer comes on stderr."""
 
+import gzip
+import json
 import os
 import re
 import subprocess
@@ -221,3 +223,5 @@ def test_a_job_is_answered_for_all_of_its_ranks(preloaded: Preloaded, tmp_path: 
     assert "recorded 5 steps in each of 2 processes:" in said
     assert "this answer is for 2 ranks; for one: selftime-runs/" in said
     assert "2 ranks" in said.partition("this answer")[0].partition("in each of 2 processes:")[2]
+    traces = [json.loads(gzip.decompress(path.read_bytes())) for path in tmp_path.rglob("*.gz")]
+    assert len({trace["selftime"]["steps"]["first_step"] for trace in traces}) == 1

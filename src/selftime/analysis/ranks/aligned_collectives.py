@@ -6,10 +6,10 @@ shortest of the durations, which is that of a rank that did not wait.
 
 Collectives of one process group are matched by the sequence number in the trace. Where there is
 none, collectives of one kind and size are matched by their order: within each step if the ranks
-number their steps alike; else from the position at which the ends are nearest by the ranks' own
-clocks, which machines keep within a few milliseconds of each other; and where the time of the
-recording is unknown, from the first one, if every rank has equally many. Collectives whose kinds
-differ are not matched.
+number their steps alike, by the steps of the run where these are counted; else from the position at
+which the ends are nearest by the ranks' own clocks, which machines keep within a few milliseconds
+of each other; and where the time of the recording is unknown, from the first one, if every rank has
+equally many. Collectives whose kinds differ are not matched.
 """
 
 from collections.abc import Mapping
@@ -135,8 +135,9 @@ def align_collectives_on_one_clock(summaries: Mapping[int, RankSummary]) -> Alig
     Args:
         summaries: The summaries by rank, a number from 0.
     """
+    are_steps_counted = all(summary.steps_before is not None for summary in summaries.values())
     tables = [
-        _collectives_with_absolute_times(rank, summary)
+        _collectives_with_absolute_times(rank, summary, are_steps_counted=are_steps_counted)
         for rank, summary in sorted(summaries.items())
     ]
     if not tables:
@@ -169,12 +170,16 @@ def _with_pairs_as_groups(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _collectives_with_absolute_times(rank: int, summary: RankSummary) -> pl.DataFrame:
+def _collectives_with_absolute_times(
+    rank: int, summary: RankSummary, *, are_steps_counted: bool
+) -> pl.DataFrame:
+    """Returns a rank's collectives by its own clock, with the run's numbers of steps if counted."""
+    before = summary.steps_before if are_steps_counted else None
     times = [pl.col(name) + summary.origin for name in ("issued", "start", "end")]
     rows = summary.collectives.select(pl.lit(rank, pl.Int64).alias("rank"), pl.all()).with_columns(
         times
     )
-    return rows.with_columns(dated=pl.lit(summary.origin != 0))
+    return rows.with_columns(pl.col("step") + (before or 0), dated=pl.lit(summary.origin != 0))
 
 
 def _clocks_aligned_by_collectives(rows: pl.DataFrame) -> RankClocks:

@@ -130,6 +130,7 @@ def _merge_recordings_of_rank(summaries: list[RankSummary]) -> RankSummary:
     first = summaries[0]
     if len(summaries) == 1:
         return first
+    are_counted = all(summary.steps_before is not None for summary in summaries)
     collectives, steps, arrivals, last_work, step_count, collective_count = [], [], [], [], 0, 0
     for number, summary in enumerate(summaries):
         later = summary.origin - first.origin
@@ -137,6 +138,7 @@ def _merge_recordings_of_rank(summaries: list[RankSummary]) -> RankSummary:
         collectives.append(
             summary.collectives.with_columns(
                 *instants,
+                step=pl.col("step") + (summary.steps_before or 0 if are_counted else 0),
                 place=pl.col("place") + step_count,
                 window=pl.lit(number, pl.Int64),
                 id=pl.lit(None, pl.UInt32),
@@ -161,6 +163,7 @@ def _merge_recordings_of_rank(summaries: list[RankSummary]) -> RankSummary:
         work=_sum_rows_of_tables([summary.work for summary in summaries], ("name",)),
         account=_sum_rows_of_tables([summary.account for summary in summaries], ("class",)),
         accounted_steps=sum(summary.accounted_steps for summary in summaries),
+        steps_before=0 if are_counted else None,
     )
 
 

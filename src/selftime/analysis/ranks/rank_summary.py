@@ -152,6 +152,8 @@ class RankSummary:
     """One row per class of time that the counted steps were spent on: class, time in ns."""
     accounted_steps: int = 0
     """The number of steps that `account` is the sum of."""
+    steps_before: int | None = None
+    """What to add to the number of a profiler's step for its number in the run; None if unknown."""
     path_nodes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PATH_NODES_SCHEMA))
     """One row per collective, end of a step, or joint, as in `graph.paths_between_collectives`; of
     several recordings of a rank those of the first.
@@ -192,9 +194,21 @@ def rank_summary(trace: Trace) -> RankSummary:
         next(iter(trace.devices["name"].cast(pl.String).drop_nulls()), None),
         account.sort("class"),
         accounted_steps,
+        _steps_before_recording(trace),
         nodes,
         paths,
     )
+
+
+def _steps_before_recording(trace: Trace) -> int | None:
+    """Returns the run's number of the first profiler's step, less its own; None if unknown."""
+    facts = trace.facts.get("steps")
+    first_in_run = facts.get("first_step") if isinstance(facts, dict) else None
+    steps = steps_with_counted_flags(trace)
+    first = steps.filter(pl.col("source") == "profiler")["number"].first()
+    if type(first_in_run) is not int or not isinstance(first, int):
+        return None
+    return first_in_run - first
 
 
 def _own_work_with_source_sites(

@@ -26,6 +26,8 @@ class StepOverhead:
     that cost."""
     matched_share: float | None = None
     """Share of the events recorded in detail that have the times of other steps; None without."""
+    first_step: int | None = None
+    """The number of the first recorded step in the run, from 1; None if unknown."""
     is_window: bool = False
     """Whether the recording holds a part of a step, or of a program without steps: its durations
     are then those of other work, and are left out."""
@@ -67,6 +69,8 @@ class StepOverhead:
             "profiled_ns": list(self.profiled),
             "unprofiled_page_faults": list(self.unprofiled_page_faults),
         }
+        if self.first_step is not None:
+            facts["first_step"] = self.first_step
         if self.matched_share is not None:
             facts |= {
                 "detailed_ns": list(self.detailed),

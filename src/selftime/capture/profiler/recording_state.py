@@ -33,6 +33,10 @@ class RecordedTimes(Protocol):
     def paging(self) -> dict[str, Any]:
         """Returns the page faults in these steps."""
 
+    @property
+    def first_step(self) -> int | None:
+        """Returns the number of the first of these steps in the run, from 1; None if unknown."""
+
     def mapping(
         self, events: Iterable[_KinetoEvent], unrecorded_ns: list[int]
     ) -> TimeMapping | None:
@@ -76,6 +80,7 @@ class RecordingState:
         if times is None or mapping is None:
             return
         self.time_mapping, self.usage, self.paging = mapping, times.usage, times.paging
+        step_times.first_step = times.first_step
         step_times.replace_profiled(
             mapping.step_durations_ns, mapping.recorded_durations_ns, mapping.matched_share
         )

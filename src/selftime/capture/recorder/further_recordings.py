@@ -6,12 +6,18 @@ from typing import Final
 
 from torch._C._autograd import _profiler_enabled
 
+from selftime.capture.facts.step_overhead import StepOverhead
 from selftime.capture.profiler.profile import Profile
 from selftime.capture.recorder.marked_step import MarkedStep
 from selftime.capture.recorder.recorded_details import RecordedDetails
 from selftime.capture.recorder.recording_guard import RecordingGuard
 from selftime.capture.recorder.recording_plan import EventLimit
-from selftime.capture.recorder.times_recording import NO_DETAILS, TimesRecording, is_in_job
+from selftime.capture.recorder.times_recording import (
+    NO_DETAILS,
+    STEPS_BEFORE_TIMES,
+    TimesRecording,
+    is_in_job,
+)
 from selftime.capture.steps import RecorderWork
 
 TIMED_STEPS_AFTER_RECORDING: Final = 5
@@ -36,6 +42,15 @@ class MainRecording:
     """Durations of steps around it, in ns."""
     pause_ns: int
     """How long the end of a recording of one step holds the program, in ns; 0 if unknown."""
+    steps_ended: int
+    """Number of steps of the run that have ended."""
+
+    @classmethod
+    def of(
+        cls, details: RecordedDetails, times: StepOverhead, pause_ns: int, steps_ended: int
+    ) -> "MainRecording":
+        """Returns what the times of its steps, and of those around it, show."""
+        return cls(details, times.profiled, times.unprofiled, pause_ns, steps_ended)
 
     @property
     def is_slow(self) -> bool:
@@ -58,13 +73,14 @@ class FurtherRecordings:
         self._marked_step = MarkedStep(user_packages)
         self._times: TimesRecording | None = None
         self._has_begun_times = self._runs_times = False
+        self._steps_to_time = TIMED_STEPS_AFTER_RECORDING
         self._steps = 0
         """Number of steps after the main recording that were timed without a profiler."""
 
     @property
     def are_over(self) -> bool:
         """Returns whether none is begun any more."""
-        return self._steps >= TIMED_STEPS_AFTER_RECORDING
+        return self._steps >= self._steps_to_time
 
     def begin_after_step(
         self,
@@ -86,7 +102,10 @@ class FurtherRecordings:
         """
         self._steps += 1
         if self._steps == 1:
-            return self._begin_line_marks(main, hold_ns, limit, before_recording)
+            has_begun = self._begin_line_marks(main, hold_ns, limit, before_recording)
+            if is_in_job() and not has_begun:  # ranks that mark lines need a step more
+                self._steps_to_time += 1
+            return has_begun
         return self.are_over and self._begin_times(main, limit, before_recording)
 
     def _begin_line_marks(
@@ -125,7 +144,11 @@ class FurtherRecordings:
         if self._has_begun_times or not is_wanted or _profiler_enabled():
             return False
         self._has_begun_times = True
-        times = TimesRecording(len(main.recorded_ns), has_frames=main.details.frames)
+        times = TimesRecording(
+            len(main.recorded_ns),
+            has_frames=main.details.frames,
+            first_step=main.steps_ended + STEPS_BEFORE_TIMES + 1,
+        )
         before_recording()
         if limit is not None:
             self._guard.prepare(replace(limit, max_frames=None))

@@ -46,6 +46,7 @@ class Recorder:
         self.source: StepSource | None = None
         self.steps_seen = 0
         """Number of steps that have ended since the current or last recording was set up."""
+        self._steps_of_source = 0  # that have ended, recorded or not
         self.steps_recorded = 0
         """Number of complete steps in the last written trace."""
         self.traces: list[Path] = []
@@ -263,7 +264,7 @@ class Recorder:
         """Restarts recording with steps from a more reliable kind of event."""
         self._writer.wait()  # rare: the worse source has just finished
         self._slow_steps.discard()
-        cycle, self.source = self._cycle, source
+        cycle, self.source, self._steps_of_source = self._cycle, source, 0
         self.messages.clear()  # on what the better recording replaces
         self._fallback.finish_and_keep(cycle)  # the better source may not yield a recording
         self._cycle = None
@@ -279,7 +280,7 @@ class Recorder:
             return False
         with self.own_work.range():
             self._fallback.finish_and_keep(cycle)
-            self._cycle, self.source = None, source
+            self._cycle, self.source, self._steps_of_source = None, source, 0
         return True
 
     def _advance_cycle(self, elapsed_ns: int) -> None:
@@ -297,6 +298,7 @@ class Recorder:
                 return
             self._cycle = self._create_cycle()
         cycle = self._cycle
+        self._steps_of_source += 1
         if cycle is None or open_ranges.outlive_recording:  # no recording may begin or go on
             return
         was_recording = cycle.recording
@@ -314,6 +316,7 @@ class Recorder:
         cycle = RecordingCycle(
             self.options, self.source, self.recorder_work, self._user_packages, self.check_limits
         )
+        cycle.steps_before = self._steps_of_source
         if self.ledger is not None:
             cycle.before_recording = self.ledger.pause_readings
         if self.wants_recording is None:  # each request may hold the program for as long

@@ -22,7 +22,6 @@ from torch.profiler import ProfilerAction, schedule
 from selftime.capture.facts.allocator import page_fault_count_since
 from selftime.capture.facts.free_memory import free_memory_bytes
 from selftime.capture.facts.step_overhead import StepOverhead
-from selftime.capture.profiler.open_ranges import open_ranges
 from selftime.capture.profiler.profile import Profile
 from selftime.capture.recorder.cycle_states import (
     RECORDING_STATES,
@@ -38,10 +37,10 @@ from selftime.capture.recorder.recorded_program import do_nothing
 from selftime.capture.recorder.recording_guard import RecordingGuard
 from selftime.capture.recorder.recording_plan import (
     EventLimit,
-    are_steps_steady,
     limit_of_unknown_step,
     limit_of_window,
 )
+from selftime.capture.recorder.recording_start import RecordingStart
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.recorder.running_profiler import RunningProfiler, discard_after_failure
 from selftime.capture.steps import RecorderWork, StepSource
@@ -89,6 +88,8 @@ class RecordingCycle:
         self._pause_ns = 0  # of the program at the end of a recording of one step, estimated
         self._steps_to_record = options.active
         self._recording_start_ns = 0
+        self.steps_before = 0  # that had ended before those that this cycle sees
+        self._start: RecordingStart | None = None
 
     @property
     def profile(self) -> Profile | None:
@@ -195,11 +196,8 @@ class RecordingCycle:
             self._on_step_of_further_recording()
         elif self._state is CycleState.TIMING_AFTER:
             self._on_step_after_recording(elapsed_ns if is_usual else None, page_faults_before)
-        if (
-            self._state in (CycleState.WAITING, CycleState.TIMING_BEFORE)
-            and self._should_warm_up_profiler()
-        ):
-            self._start_warm_up()
+        if self._state in (CycleState.WAITING, CycleState.TIMING_BEFORE):
+            self._start_warm_up_if_due()
 
     def finish(self, reason: str | None) -> None:
         """Ends the recording and keeps its data; `reason` says why early, None if at the end."""
@@ -268,10 +266,14 @@ class RecordingCycle:
             self._first.profiler.forget()
         self._first = None
 
-    def _should_warm_up_profiler(self) -> bool:
-        if self.options.warmup is None:
-            return are_steps_steady(self._times.unprofiled)
-        return self.steps_seen >= max(self.options.warmup, 1) and not open_ranges.outlive_recording
+    def _start_warm_up_if_due(self) -> None:
+        if self._start is None:
+            name = f"{self.source.label}/{self.steps_before}"
+            self._start = RecordingStart(self.options, name)
+        if self._start.is_due(self.steps_seen, self._times.unprofiled, self._plan_recording):
+            self._steps_to_record = self._start.steps(self._plan_recording)
+            if not self.has_all_steps:
+                self._start_warm_up()
 
     def _start_first_recording(self) -> None:
         if self.steps_seen == 1 and self._guard.held.ns > 1e9 * self.options.hold:
@@ -280,6 +282,7 @@ class RecordingCycle:
         profiler = self._start_profile(lambda _: ProfilerAction.RECORD)
         if profiler is not None:
             self._first = FirstRecording(profiler, self.options, self._guard)
+            self._times.first_step = self.steps_before + self.steps_seen + 1
             self._state = CycleState.FIRST_RECORDING
             self._guard.begin()
 
@@ -290,11 +293,11 @@ class RecordingCycle:
         self._first.end(elapsed_ns, is_cut=is_cut, is_usual=is_usual)
         self._state = CycleState.TIMING_BEFORE
 
-    def _plan_recording(self) -> None:
-        """Decides how many steps to record, from the first recording."""
+    def _plan_recording(self) -> int:
+        """Decides how many steps to record, from the first recording; returns that."""
         self._guard.program_memory.end_growth()
         if self._first is None:
-            return
+            return self._steps_to_record
         timed_ns = self._times.unprofiled
         plan = self._first.plan(timed_ns, free_memory_bytes(), has_frames=self.details.frames)
         self._steps_to_record, self._pause_ns, self._limit = plan.steps, plan.pause_ns, plan.limit
@@ -306,13 +309,12 @@ class RecordingCycle:
             self._main, self._state = self._first.profiler, CycleState.TIMING_AFTER
             self.steps_recorded, self._times.profiled = 1, [self._first.duration_ns]
             self._first = None
+        return self._steps_to_record
 
     def _start_warm_up(self) -> None:
-        self._plan_recording()
-        if self.has_all_steps:
-            return
-        schedule_of_cycle = schedule(wait=0, warmup=1, active=self._steps_to_record, repeat=1)
-        self._main = self._start_profile(schedule_of_cycle)
+        self._main = self._start_profile(
+            schedule(wait=0, warmup=1, active=self._steps_to_record, repeat=1)
+        )
         if self._main is not None:
             self._state = CycleState.WARMING_UP
 
@@ -342,6 +344,7 @@ class RecordingCycle:
 
     def _begin_recording(self) -> None:
         self._state, self._recording_start_ns = CycleState.RECORDING, time.monotonic_ns()
+        self._times.first_step = self.steps_before + self.steps_seen + 1
         if self._limit is not None:
             self._guard.prepare(self._limit)
         self._guard.end_step(self._main)
@@ -366,15 +369,12 @@ class RecordingCycle:
     ) -> None:
         if elapsed_ns is not None:
             self._times.add_unprofiled(elapsed_ns, page_fault_count_since(page_faults_before))
-        main = MainRecording(
-            self.details, self._times.profiled, self._times.unprofiled, self._pause_ns
-        )
+        ended = self.steps_before + self.steps_seen
+        main = MainRecording.of(self.details, self._times, self._pause_ns, ended)
         hold_ns = int(1e9 * self.options.hold)
         if self._further.begin_after_step(main, hold_ns, self._limit, self.before_recording):
-            self._state, self._recording_start_ns = (
-                CycleState.FURTHER_RECORDING,
-                time.monotonic_ns(),
-            )
+            self._state = CycleState.FURTHER_RECORDING
+            self._recording_start_ns = time.monotonic_ns()
         elif self._further.are_over:
             self._end_cycle(None)
 

@@ -23,6 +23,8 @@ from selftime.capture.trace_file.time_mapping import Collections, TimeMapping, t
 from selftime.errors import RecordingError
 
 NO_DETAILS: Final = RecordedDetails(frames=False, shapes=False, memory=False)
+STEPS_BEFORE_TIMES: Final = 1
+"""Number of steps in which the profiler warms up before the times are recorded."""
 
 
 class TimesRecording:
@@ -31,9 +33,15 @@ class TimesRecording:
     A step is left out before it, and its first step only warms the profiler up.
     """
 
-    def __init__(self, steps: int, *, has_frames: bool) -> None:
-        """Makes a recording of `steps` steps; `has_frames` says whether the detailed one has."""
-        self._steps, self._has_frames = steps, has_frames
+    def __init__(self, steps: int, *, has_frames: bool, first_step: int | None = None) -> None:
+        """Makes a recording of times.
+
+        Args:
+            steps: How many steps it has.
+            has_frames: Whether the detailed recording has Python frames.
+            first_step: The number of the first one in the run, from 1; None if unknown.
+        """
+        self._steps, self._has_frames, self.first_step = steps, has_frames, first_step
         self._steps_ended = 0
         """Number of steps that have ended since the start, with the one that warms up."""
         self._starts: deque[tuple[int, int]] = deque()
@@ -61,7 +69,9 @@ class TimesRecording:
         """
         try:
             self._profiler = RunningProfiler(
-                schedule(wait=0, warmup=1, active=self._steps, repeat=1), NO_DETAILS, recorder_work
+                schedule(wait=0, warmup=STEPS_BEFORE_TIMES, active=self._steps, repeat=1),
+                NO_DETAILS,
+                recorder_work,
             )
         except RecordingError:  # another profiler runs
             return False
