@@ -78,7 +78,10 @@ def main() -> None:
             words_of(120_000)
         if CAUSE == "gc" and is_late:
             gc.collect()  # planted
-        if CAUSE == "jitter" and int(torch.randint(dist.get_world_size(), (), generator=draws)) == rank:
+        if (
+            CAUSE == "jitter"
+            and int(torch.randint(dist.get_world_size(), (), generator=draws)) == rank
+        ):
             time.sleep(0.02)  # planted
         if CAUSE == "lengths":
             lengths = torch.randint(1, 12, (dist.get_world_size(),), generator=draws)

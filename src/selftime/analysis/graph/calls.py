@@ -107,9 +107,10 @@ def _nodes_of_recorded_calls(
     thread = trace.tracks["thread"].gather(host["track"]).cast(pl.Int64).to_numpy()
     start = host["start"].to_numpy()
     number = np.maximum(np.append(threads.number_by_thread, NO_SLICE)[thread], 0)
+    ids = host["id"].cast(pl.Int64).to_numpy()
     return HostCallNodes(
-        id=host["id"].cast(pl.Int64).to_numpy(),
-        thread=number,
+        id=ids,
+        thread=_with_threads_of_messages(trace, threads, ids, number),
         start=start,
         end=start + host["duration"].fill_null(0).to_numpy(),
         order=np.full(start.size, _SORT_KEY_OF_RECORDED_CALLS),
@@ -118,6 +119,27 @@ def _nodes_of_recorded_calls(
         idle_since=start,
         is_collective=np.isin(host["id"].to_numpy(), _host_collective_ids(trace)),
     )
+
+
+def _with_threads_of_messages(
+    trace: Trace, threads: SerialThreads, call_ids: Ints, number: Ints
+) -> Ints:
+    """Returns the threads of calls, where messages in flight at once have threads of their own.
+
+    A message is recorded on the thread that begins it, which goes on without it.
+    """
+    is_message = pl.col("collective").is_in(["send", "recv"]) & pl.col("is_host")
+    messages = collectives_of_trace(trace).filter(is_message).sort("start", "end")
+    free_from: list[int] = []
+    thread_of_message = {}
+    for id_, start, end in messages.select("id", "start", "end").iter_rows():
+        own = next((at for at, free in enumerate(free_from) if free <= start), len(free_from))
+        free_from[own : own + 1] = [end]
+        thread_of_message[id_] = own
+    first = int(threads.number_by_thread.max(initial=0)) + 1
+    moved = [thread_of_message.get(id_, NO_SLICE) for id_ in call_ids.tolist()]
+    lane = np.array(moved, np.int64).reshape(call_ids.shape)
+    return np.where(lane == NO_SLICE, number, first + lane)
 
 
 def _host_collective_ids(trace: Trace) -> Ints:

@@ -18,6 +18,7 @@ import polars as pl
 
 from selftime.analysis.graph.building import dependency_graph
 from selftime.analysis.graph.dependency_graphs import CODE_OF_ALL_STREAMS, DependencyGraph
+from selftime.analysis.graph.host_compute import host_compute_in_spans
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.ranks.collectives import collectives_of_trace
 from selftime.nesting import NO_SLICE
@@ -90,7 +91,7 @@ class _Condensing:
     def __init__(self, trace: Trace, graph: DependencyGraph, row_of_slice: dict[int, int]) -> None:
         self.nodes: list[tuple[int | None, int | None, int]] = []
         self.paths: list[tuple[int, ...]] = []
-        self._graph = graph
+        self._graph, self._trace = graph, trace
         self._row = row_of_slice
         begin: _Paths = {FROM_BEGIN: _Path(graph.begin, 0, 0, 0, 0)}
         self._thread = [begin] * graph.thread_count
@@ -133,10 +134,13 @@ class _Condensing:
             calls.step,
             calls.start,
             calls.end,
+            *host_compute_in_spans(
+                self._trace, calls.thread, calls.start - calls.host_time_before, calls.start
+            ),
         )
         for at, call in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            thread, before, own, first, last, id_, is_collective, step, start, end = call
-            begun = _worked(self._thread[thread], before)
+            thread, before, own, first, last, id_, is_collective, step, start, end = call[:10]
+            begun = _computed(self._thread[thread], before, *call[10:])
             for work in range(first, last):
                 self._follow_work(work, begun)
             if is_collective and id_ in self._row:
@@ -230,6 +234,25 @@ def _worked(paths: _Paths, time: int) -> _Paths:
         return paths
     return {
         before: path._replace(time=path.time + time, host_time=path.host_time + time)
+        for before, path in paths.items()
+    }
+
+
+def _computed(paths: _Paths, time: int, computed: int, usual: int, work: int) -> _Paths:
+    """Returns paths that are longer by a time in ns, in part of which the host computes.
+
+    Operators on a host count as work of a device: `computed` and `usual` in ns, and `work`.
+    """
+    if not computed:
+        return _worked(paths, time)
+    return {
+        before: _Path(
+            path.time + time,
+            path.device_time + computed,
+            path.usual_device_time + usual,
+            path.host_time + time - computed,
+            hash((path.work, work)),
+        )
         for before, path in paths.items()
     }
 

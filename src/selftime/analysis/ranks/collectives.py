@@ -10,6 +10,7 @@ import polars as pl
 from selftime import names
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.ranks.message_peers import with_peers_of_messages
 from selftime.analysis.ranks.rank_and_process_groups import process_groups
 from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
@@ -127,7 +128,8 @@ def _host_collectives(trace: Trace) -> pl.DataFrame:
     told = _collectives_with_recorded_arguments(
         trace, found.with_columns(exposed=pl.lit(None, pl.Int64))
     )
-    return _collectives_with_input_sizes(trace, told).with_columns(is_host=pl.lit(value=True))
+    told = with_peers_of_messages(trace, _collectives_with_input_sizes(trace, told))
+    return told.with_columns(is_host=pl.lit(value=True))
 
 
 def _collectives_with_input_sizes(trace: Trace, collective_rows: pl.DataFrame) -> pl.DataFrame:
