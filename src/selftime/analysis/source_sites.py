@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.call_lines import calls_by_users_frames, recorded_call_lines
 from selftime.analysis.collective_issuers import issuers_of_host_collectives
 from selftime.analysis.frame_origins import parse_frame_of_trace
 from selftime.analysis.per_trace_cache import cached_per_trace
@@ -79,6 +80,10 @@ def numbered_source_sites(trace: Trace, slice_ids: pl.Series) -> NumberedSourceS
         has_line = np.append(known.table["line"].is_not_null().to_numpy(), True)[defined]
         called = _line_of_calls_around_frames(trace, frames)
         number[untold] = np.where(has_line | (called == NO_SLICE), defined, called)
+        told = calls_by_users_frames(trace, frames, known.users_frames)
+        number[untold] = np.where(
+            told == NO_SLICE, number[untold], np.append(known.row_of_call, NO_SLICE)[told]
+        )
     return NumberedSourceSites(number, known.table)
 
 
@@ -97,6 +102,13 @@ class _SourceSiteLookupTables:
     """Every distinct source line: recorded lines, and lines at which functions are defined."""
     frames: dict[str, tuple[str, int]]
     """Maps a Python frame's name to its origin (user or library) and its row in `table`."""
+    row_of_call: Ints
+    """For each row of `recorded_call_lines`, the row of `table` with its line."""
+
+    @property
+    def users_frames(self) -> frozenset[str]:
+        """The names of the frames of the user's code."""
+        return frozenset(text for text, (origin, _) in self.frames.items() if origin == "user")
 
 
 @cached_per_trace
@@ -116,6 +128,7 @@ def _source_site_lookup_tables(trace: Trace) -> _SourceSiteLookupTables:
         [
             _lines_with_stack_evidence_preferred(saved),
             _definition_sites_of_functions(frames, _frames_begun_before_recording(trace)),
+            _sites_of_recorded_calls(trace, frames),
         ]
     )
     table = _sites_with_full_file_paths(trace, table)
@@ -123,7 +136,7 @@ def _source_site_lookup_tables(trace: Trace) -> _SourceSiteLookupTables:
     number = np.full(trace.slices.height, NO_SLICE, np.int64)
     number[trace.lines["id"].to_numpy()] = same[group]
     number[profiler_step_ids(trace)] = NO_SLICE
-    rows = same[saved.height :].tolist()
+    rows = same[saved.height : saved.height + len(frames)].tolist()
     return _SourceSiteLookupTables(
         host,
         parent_of_every_slice(trace),
@@ -133,6 +146,7 @@ def _source_site_lookup_tables(trace: Trace) -> _SourceSiteLookupTables:
             text: (frame.origin, row)
             for (text, frame), row in zip(frames.items(), rows, strict=True)
         },
+        same[saved.height + len(frames) :],
     )
 
 
@@ -177,6 +191,17 @@ def _definition_sites_of_functions(
     ]
     told = pl.DataFrame(rows, schema=_SOURCE_LINE_SCHEMA, orient="row")
     return told.with_columns(how=pl.when(pl.col("file").is_not_null()).then(pl.lit("definition")))
+
+
+def _sites_of_recorded_calls(trace: Trace, frames: Mapping[str, names.Frame]) -> pl.DataFrame:
+    """Returns the line of each call in `recorded_call_lines`; null where its frame is unknown."""
+    rows = [
+        (frame.file, line, frame.function, "stack")
+        if (frame := frames.get(caller)) is not None
+        else (None,) * 4
+        for caller, _, line in recorded_call_lines(trace).iter_rows()
+    ]
+    return pl.DataFrame(rows, schema=_SOURCE_SITE_SCHEMA, orient="row")
 
 
 def _lines_with_stack_evidence_preferred(lines: pl.DataFrame) -> pl.DataFrame:

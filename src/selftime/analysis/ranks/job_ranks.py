@@ -163,6 +163,9 @@ def _merge_recordings_of_rank(summaries: list[RankSummary]) -> RankSummary:
         work=_sum_rows_of_tables([summary.work for summary in summaries], ("name",)),
         account=_sum_rows_of_tables([summary.account for summary in summaries], ("class",)),
         accounted_steps=sum(summary.accounted_steps for summary in summaries),
+        spent=_sum_rows_of_tables(
+            [summary.spent for summary in summaries], ("class", *SOURCE_SITE_COLUMNS)
+        ),
         steps_before=0 if are_counted else None,
     )
 

@@ -152,6 +152,9 @@ class RankSummary:
     """One row per class of time that the counted steps were spent on: class, time in ns."""
     accounted_steps: int = 0
     """The number of steps that `account` is the sum of."""
+    spent: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """One row per class of time and source line in these steps: class, file, line, function, how,
+    time in ns."""
     steps_before: int | None = None
     """What to add to the number of a profiler's step for its number in the run; None if unknown."""
     path_nodes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PATH_NODES_SCHEMA))
@@ -194,6 +197,10 @@ def rank_summary(trace: Trace) -> RankSummary:
         next(iter(trace.devices["name"].cast(pl.String).drop_nulls()), None),
         account.sort("class"),
         accounted_steps,
+        segments.filter(pl.col("file").is_not_null())
+        .group_by(pl.col("class").cast(pl.String), *SOURCE_SITE_COLUMNS)
+        .agg(time=(pl.col("end") - pl.col("start")).sum())
+        .sort("class", *SOURCE_SITE_COLUMNS),
         _steps_before_recording(trace),
         nodes,
         paths,

@@ -43,6 +43,16 @@ _MIN_SAMPLES_OF_FUNCTION: Final = 10
 """Smallest number of samples of a function for its line to be told by them."""
 _MIN_SAMPLE_SHARE_OF_LINE: Final = 0.5
 """Smallest share (0 to 1) of a function's samples in a line for it to be named."""
+_TIME_CLASSES_BY_LATENESS_CAUSE: Final = {
+    "compute": ("compute",),
+    "clocks": ("compute",),
+    "gc": ("garbage_collection",),
+    "data": ("data_wait",),
+    "host": ("python", "launch", "copy", "compile", "capture", "other"),
+}
+"""Maps a cause of lateness to the classes of time in which a rank spends it."""
+_TIME_CLASSES_OF_WAITING: Final = ("communication", "device_wait", "idle")
+"""Classes of time in which a rank waits, which makes none late."""
 _CLAUSE_BY_LATENESS_CAUSE: Final = {
     "compute": "it has more to compute",
     "clocks": "it runs the same kernels, and each of them more slowly",
@@ -269,19 +279,26 @@ def _rank_table_with_medians_of_others(
 def _line_with_most_excess_time(
     key: int, ranks_by_key: dict[int, RankOfJob], cause: str | None
 ) -> dict[str, Any] | None:
-    """Returns the source line on which a rank's time exceeds that of other ranks the most."""
-    both = _rank_table_with_medians_of_others(key, ranks_by_key, "lines", SOURCE_SITE_COLUMNS)
+    """Returns the source line on which a rank's time exceeds that of other ranks the most.
+
+    Of the account of its steps, the time of the classes that `cause` is about.
+    """
+    both = _rank_table_with_medians_of_others(
+        key, ranks_by_key, "spent", ("class", *SOURCE_SITE_COLUMNS)
+    )
     if both is None:
         return None
-    on_device = cause in {"compute", "clocks"} and bool(both["device_time"].sum())
-    column = "device_time" if on_device else "self_cpu_time"
-    more = (pl.col(column) - pl.col(f"{column}_others")).alias("more")
-    top = both.select(*SOURCE_SITE_COLUMNS, more).sort(
+    classes = _TIME_CLASSES_BY_LATENESS_CAUSE.get(cause or "")
+    told = pl.col("class")
+    is_of_cause = told.is_in(classes) if classes else ~told.is_in(_TIME_CLASSES_OF_WAITING)
+    more = (pl.col("time") - pl.col("time_others")).sum().alias("more")
+    top = both.filter(is_of_cause).group_by(SOURCE_SITE_COLUMNS).agg(more)
+    top = top.filter(pl.col("more") > 0).sort(
         "more", *SOURCE_SITE_COLUMNS, descending=[True, *[False] * len(SOURCE_SITE_COLUMNS)]
     )
-    found = top.row(0, named=True)
-    if found["more"] <= 0:
+    if not top.height:
         return None
+    found = top.row(0, named=True)
     return found | _sampled_line_of_function(ranks_by_key[key].summary.sampled, found)
 
 

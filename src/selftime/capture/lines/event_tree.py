@@ -26,6 +26,9 @@ LINE_FROM_MARKED_STEP: Final = 2
 """Value of `SourceLine.how`: the line was found in the extra step recorded with a mark at each
 line."""
 
+SEVERAL_LINES: Final = 0
+"""Value of `EventTreeWalk.call_lines` for what more than one line of a function called."""
+
 LINE_MARK_PREFIX: Final = "selftime: line "
 """Name prefix of the profiler event that marks the start of a line; the line number follows."""
 
@@ -79,6 +82,8 @@ class _EnclosingEvents(NamedTuple):
     backward_node: int | None = None
     in_compiled_code: bool = False
     """Whether the next Python frame runs code that `torch.compile` generated."""
+    frame: str = ""
+    """The recorded name of the frame of `activation`."""
 
 
 @dataclass(slots=True)
@@ -96,6 +101,9 @@ class EventTreeWalk:
     activations: list[FrameActivation] = field(default_factory=list)
     outermost_operator: dict[int, int] = field(default_factory=dict)
     """Maps each nested operator's External id to that of the outermost operator around it."""
+    call_lines: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Maps the recorded names of a user's frame and of what it called, a function of a library or
+    of C, to the line that called it; `SEVERAL_LINES` if more than one did."""
     _last_backward_node: dict[int, int] = field(default_factory=dict)
     _definitions: dict[_RecordedFunctionKey, SourceLine | None] = field(default_factory=dict)
 
@@ -106,13 +114,13 @@ class EventTreeWalk:
         if kind is _ExtraFields_TorchOp:
             return self._process_operator_or_annotation(event, fields, enclosing)
         if kind is _ExtraFields_PyCall:
-            return self._process_python_function(fields, enclosing)
+            return self._process_python_function(event, fields, enclosing)
         if kind is _ExtraFields_PyCCall and not event.name.startswith(_RUNNING_FUNCTION_PREFIX):
-            return self._process_call_by_user_frame(fields, enclosing, event.name)
+            return self._process_call_by_user_frame(event, fields, enclosing, event.name)
         return enclosing
 
     def _process_python_function(
-        self, fields: _ExtraFields_PyCall, enclosing: _EnclosingEvents
+        self, event: _ProfilerEvent, fields: _ExtraFields_PyCall, enclosing: _EnclosingEvents
     ) -> _EnclosingEvents:
         """Enters a user's function, or stores the user's line that called a library function."""
         site = fields.callsite
@@ -122,7 +130,7 @@ class EventTreeWalk:
         definition = self._definitions[key]
         if definition is None:
             return self._process_call_by_user_frame(
-                fields, enclosing._replace(in_compiled_code=False), key[2]
+                event, fields, enclosing._replace(in_compiled_code=False), key[2]
             )
         if enclosing.activation is not None:
             enclosing.activation.items.append(FrameCall(fields.caller.line_number, key[2]))
@@ -132,10 +140,11 @@ class EventTreeWalk:
         if key in self.first_lines_of_running_functions:
             activation.start = FrameCall(site.line_number, "")
         self.activations.append(activation)
-        return _EnclosingEvents(definition, activation)
+        return _EnclosingEvents(definition, activation, frame=event.name)
 
     def _process_call_by_user_frame(
         self,
+        event: _ProfilerEvent,
         fields: _ExtraFields_PyCall | _ExtraFields_PyCCall,
         enclosing: _EnclosingEvents,
         name: str,
@@ -150,6 +159,9 @@ class EventTreeWalk:
         enclosing.activation.items.append(
             FrameCall(caller.line_number, names.without_object_address(name))
         )
+        call = enclosing.frame, names.without_object_address(event.name)
+        if self.call_lines.setdefault(call, caller.line_number) != caller.line_number:
+            self.call_lines[call] = SEVERAL_LINES
         return _EnclosingEvents(
             SourceLine(file, caller.line_number, _function_of_frame(caller), LINE_FROM_STACK)
         )

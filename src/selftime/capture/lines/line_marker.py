@@ -9,7 +9,7 @@ run untraced.
     marker.begin_marking()
     ...                     # one step
     marker.end_marking()
-    read_operator_lines(tree, ..., marked_lines=marker.marks)
+    read_recorded_lines(tree, ..., marked_lines=marker.marks)
 
 The program's results do not change; the step is slower. Nothing is marked in a program that has a
 trace function already, such as under a debugger or coverage.

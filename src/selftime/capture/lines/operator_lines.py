@@ -8,7 +8,7 @@ unless a step under line marks contains the line ("stamp", see `marked_lines`).
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from torch._C._profiler import _ProfilerEvent
 
@@ -16,6 +16,7 @@ from selftime.capture.lines.event_tree import (
     LINE_FROM_DEFINITION,
     LINE_FROM_MARKED_STEP,
     LINE_FROM_STACK,
+    SEVERAL_LINES,
     EventTreeWalk,
     RunningFrame,
     SourceLine,
@@ -29,23 +30,43 @@ __all__ = [
     "LINE_FROM_DEFINITION",
     "LINE_FROM_MARKED_STEP",
     "LINE_FROM_STACK",
+    "RecordedLines",
     "RunningFrame",
     "SourceLine",
     "extra_fields",
-    "read_operator_lines",
-    "source_line_columns",
+    "read_recorded_lines",
 ]
 
+_MAX_CALLS: Final = 20_000
+"""Largest number of calls whose lines are written."""
 
-def read_operator_lines(
+
+class RecordedLines(NamedTuple):
+    """The source lines that a recording contains."""
+
+    of_operators: dict[int, SourceLine]
+    """The line of each operator and annotation, if known, by External id."""
+    of_calls: dict[tuple[str, str], int]
+    """The line at which a user's frame called a function of a library or of C, by the names of both
+    in the trace; only of those that the frame called at one line."""
+
+    def facts(self) -> dict[str, Any]:
+        """Returns the lines as JSON columns."""
+        return {
+            "lines": _source_line_columns(self.of_operators),
+            "calls": _call_line_columns(self.of_calls),
+        }
+
+
+def read_recorded_lines(
     roots: Iterable[_ProfilerEvent],
     *,
     sources: SourceFiles,
     running_frames: Iterable[RunningFrame] = (),
     forward_operator: Mapping[int, int],
     marked_lines: MarkedLines | None = None,
-) -> dict[int, SourceLine]:
-    """Returns the source line of each operator and annotation, if known, by External id.
+) -> RecordedLines:
+    """Returns the source lines of operators, annotations, and calls by the user's frames.
 
     Args:
         roots: The roots of the event tree.
@@ -57,7 +78,8 @@ def read_operator_lines(
     walk = walk_event_tree(roots, sources=sources, running_frames=running_frames)
     if marked_lines is not None:
         _use_lines_of_marked_step(walk, marked_lines)
-    return _lines_with_those_of_backward(walk, forward_operator)
+    calls = {call: line for call, line in walk.call_lines.items() if line != SEVERAL_LINES}
+    return RecordedLines(_lines_with_those_of_backward(walk, forward_operator), calls)
 
 
 def _use_lines_of_marked_step(walk: EventTreeWalk, marked_lines: MarkedLines) -> None:
@@ -90,7 +112,7 @@ def _lines_with_those_of_backward(
     return lines
 
 
-def source_line_columns(places: Mapping[int, SourceLine]) -> dict[str, list[Any]]:
+def _source_line_columns(places: Mapping[int, SourceLine]) -> dict[str, list[Any]]:
     """Returns source lines as JSON columns, with files and functions as indices into name lists."""
     files: dict[str, int] = {}
     functions: dict[str, int] = {}
@@ -103,4 +125,16 @@ def source_line_columns(places: Mapping[int, SourceLine]) -> dict[str, list[Any]
         "how": [place.how for _, place in rows],
         "files": list(files),
         "functions": list(functions),
+    }
+
+
+def _call_line_columns(lines: Mapping[tuple[str, str], int]) -> dict[str, list[Any]]:
+    """Returns the lines of calls as JSON columns, with names as indices into a list."""
+    numbers: dict[str, int] = {}
+    rows = sorted(lines.items())[:_MAX_CALLS]
+    return {
+        "caller": [numbers.setdefault(caller, len(numbers)) for (caller, _), _ in rows],
+        "called": [numbers.setdefault(called, len(numbers)) for (_, called), _ in rows],
+        "line": [line for _, line in rows],
+        "names": list(numbers),
     }

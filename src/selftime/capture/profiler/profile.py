@@ -25,7 +25,7 @@ from selftime.capture.facts.step_overhead import StepOverhead
 from selftime.capture.lines import stacks
 from selftime.capture.lines.event_tree import running_python_frames
 from selftime.capture.lines.marked_lines import MarkedLines
-from selftime.capture.lines.operator_lines import read_operator_lines, source_line_columns
+from selftime.capture.lines.operator_lines import RecordedLines, read_recorded_lines
 from selftime.capture.lines.sources import SourceFiles, readable_sys_path
 from selftime.capture.profiler import memory_release, older_events
 from selftime.capture.profiler.inductor_import import compiler_import
@@ -323,9 +323,9 @@ class Profile(torch.profiler.profile):
             recording.corrections = TraceCorrections.from_events(events)
             recording.take_times(self.recorded_times, events, self.step_times)
             operators = read_operator_facts(events)
-            places, sources = {}, SourceFiles(self.user_packages)
+            lines, sources = RecordedLines({}, {}), SourceFiles(self.user_packages)
             if self.with_stack:
-                places = read_operator_lines(
+                lines = read_recorded_lines(
                     self._event_tree(),
                     sources=sources,
                     running_frames=recording.running_frames,
@@ -346,7 +346,7 @@ class Profile(torch.profiler.profile):
                 "ledger": self.ledger_name,
                 "slow_step": self.slow_step,
                 "cells": notebook_cells.cell_facts(sources.user_files(), recording.first_cell),
-                "lines": source_line_columns(places),
+                **lines.facts(),
                 "ops": operators.columns(),
             }
         return recording.facts

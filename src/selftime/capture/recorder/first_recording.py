@@ -21,6 +21,8 @@ from selftime.capture.recorder.step_sample import StepSample, usual_recorded_ns
 from selftime.capture.recorder.times_recording import NO_DETAILS, is_in_job
 from selftime.units import seconds_text
 
+STEPS_TO_COMPARE_RANKS: Final = 4
+"""Number of steps of a job with which ranks are compared; with fewer, chance decides who is late."""
 MIN_PAUSE_RATIO: Final = 0.5
 MAX_PAUSE_RATIO: Final = 3.0
 """Bounds of how many times as long as assumed the end of a recording holds the program for each
@@ -88,7 +90,8 @@ class FirstRecording:
             return self._kept(timed_ns, free_bytes, has_frames=has_frames)
         sample = self._guard.held.measure(self._count_events)
         hold = self._measured_hold(sample, timed_ns)
-        budget = sample.recording_budget(self._options, timed_ns, free_bytes, hold)
+        least = STEPS_TO_COMPARE_RANKS if is_in_job() else 1
+        budget = sample.recording_budget(self._options, timed_ns, free_bytes, hold, least)
         return PlannedRecording(
             budget.steps,
             replace(budget.details, frames=has_frames and budget.details.frames),

@@ -109,6 +109,7 @@ class RecordingBudget:
         events: The number of events of one step.
         free_bytes: Free memory in bytes; None if unknown.
         hold: What earlier recordings of this run have shown.
+        least_steps: How many steps are worth more than details, if as many are asked for.
     """
 
     def __init__(
@@ -117,8 +118,10 @@ class RecordingBudget:
         events: StepEvents,
         free_bytes: int | None = None,
         hold: MeasuredHold = MeasuredHold(),
+        least_steps: int = 1,
     ) -> None:
         self._options, self._free_bytes, self._step = options, free_bytes, events
+        self._least_steps = min(least_steps, options.active)
         self._hold = hold
         self._requested = requested_details(options)
         self._drops_frames_for_size = (
@@ -143,7 +146,8 @@ class RecordingBudget:
         plain = replace(without_memory, shapes=False)
         least = replace(plain, frames=False)
         fewer = (best, plain, replace(without_memory, frames=False))
-        return next(filter(self._is_step_affordable, fewer), least)
+        enough = (each for each in fewer if self._steps_that_fit(each) >= self._least_steps)
+        return next(enough, next(filter(self._is_step_affordable, fewer), least))
 
     def _useful_steps(self, details: RecordedDetails) -> int:
         return min(self._steps_that_fit(details), ENOUGH_STEPS)

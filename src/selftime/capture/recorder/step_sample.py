@@ -44,6 +44,7 @@ class StepSample:
         timed_ns: Sequence[int],
         free_bytes: int | None,
         hold: MeasuredHold = MeasuredHold(),  # noqa: B008 - it is immutable
+        least_steps: int = 1,
     ) -> RecordingBudget:
         """Returns how many steps to record, and what of them.
 
@@ -56,7 +57,7 @@ class StepSample:
             share = min(1.0, share)
         counts = self.events.all, self.events.frames, self.events.allocations
         events = StepEvents(*(int(count * share) for count in counts))
-        return RecordingBudget(options, events, free_bytes, hold)
+        return RecordingBudget(options, events, free_bytes, hold, least_steps)
 
 
 def usual_recorded_ns(timed_ns: Sequence[int], first_ns: int) -> float:
