@@ -8,6 +8,8 @@ _SYNCHRONIZING_COLLECTIVES: Final = frozenset(
 )
 """Collectives in which every rank needs data from all other ranks, so that all ranks end together.
 """
+_COLLECTIVES_OF_UNEQUAL_SIZE: Final = frozenset({"alltoall", "gather", "scatter"})
+"""Collectives in which ranks may send and receive different numbers of elements."""
 _RING_PASSES_BY_COLLECTIVE: Final = {
     "allgather": 1,
     "reducescatter": 1,
@@ -66,6 +68,17 @@ def all_ranks_end_together(collective: str) -> bool:
     (True, False)
     """
     return collective in _SYNCHRONIZING_COLLECTIVES
+
+
+def have_ranks_equal_sizes(collective: str) -> bool:
+    """Returns whether a collective has the same size on each of its ranks.
+
+    Tokens for experts, for example, are shared out unequally by an all-to-all.
+
+    >>> have_ranks_equal_sizes("allreduce"), have_ranks_equal_sizes("alltoall")
+    (True, False)
+    """
+    return collective not in _COLLECTIVES_OF_UNEQUAL_SIZE
 
 
 def bandwidth_bytes(collective: str, bytes_in: int | None, bytes_out: int | None) -> int | None:

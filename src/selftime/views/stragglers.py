@@ -31,7 +31,7 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
         "cause",
         pl.String,
         "name",
-        "Why the rank is late: data, compute, clocks, gc or host; null if unclear.",
+        "Why the rank is late: data, compute, clocks, experts, gc or host; null if unclear.",
         True,
     ),
     Column(
@@ -162,7 +162,8 @@ def stragglers(job: Ranks) -> pl.DataFrame:
     t-test over the steps, one in a hundred for all ranks together), more than four times the error
     of the clocks, and at least a hundredth of a step. The cause is what the rank spends more time
     on than the median of the others; their waits do not hide it. `clocks` means the clock rate of
-    its device: it runs the same kernels, and each of them more slowly.
+    its device: it runs the same kernels, and each of them more slowly; `experts`, that it computes
+    more and has more data in its all-to-alls, which bring tokens to their experts.
     """
     every, table = job.ranks_by_key(), rank_lateness_by_round(job)
     rows = [

@@ -10,6 +10,7 @@ from selftime import names
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.graph.serial_threads import serial_threads
 from selftime.analysis.slice_filters import filter_by_name, slices_on
+from selftime.analysis.source_sites import numbered_source_sites
 from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
@@ -21,7 +22,7 @@ class HostCompute(NamedTuple):
     time: Ints
     """Self time of the operators that begin in the span, at most as long as the span."""
     usual_time: Ints
-    """What they would take if each took the mean of all with its name."""
+    """What they would take if each took the mean of all with its name at its line."""
     work: Ints
     """A hash of their names, 0 without any: spans with the same one do the same."""
 
@@ -46,9 +47,12 @@ def host_compute_in_spans(trace: Trace, thread: Ints, begin: Ints, end: Ints) ->
         "start",
         "self",
         pl.col("name").cast(pl.String),
+        line=pl.Series(numbered_source_sites(trace, host["id"]).number),
         number=pl.Series(np.append(serial_threads(trace).number_by_thread, NO_SLICE)[numbers]),
     ).sort("start")
-    host = host.with_columns(usual=pl.col("self").mean().over("name").round().cast(pl.Int64))
+    host = host.with_columns(
+        usual=pl.col("self").mean().over("name", "line").round().cast(pl.Int64)
+    )
     code = {name: _hash_of_name(name) for name in host["name"].unique()}
     host = host.with_columns(code=pl.col("name").replace_strict(code, return_dtype=pl.Int64))
     for number in np.unique(thread).tolist():

@@ -23,7 +23,7 @@ import polars as pl
 from selftime.analysis.ranks.clocks import RankClocks, align_rank_clocks
 from selftime.analysis.ranks.rank_summary import RankSummary
 from selftime.array_types import Ints
-from selftime.names.collectives import all_ranks_end_together
+from selftime.names.collectives import all_ranks_end_together, have_ranks_equal_sizes
 
 _PROCESS_GROUP_COLUMNS: Final = ("group", "group_ranks")
 """Columns that identify a process group in a job; its name alone is unique only in a process."""
@@ -44,6 +44,10 @@ def match_collectives_across_ranks(collectives: pl.DataFrame) -> pl.DataFrame:
             group, group_ranks, group_size, sequence, collective, bytes, step, each null if
             unknown. A step number means the same on every rank.
     """
+    kinds = collectives["collective"].unique().drop_nulls().to_list()
+    unequal = [kind for kind in kinds if not have_ranks_equal_sizes(kind)]
+    size = pl.when(~pl.col("collective").is_in(unequal)).then("bytes").alias("bytes")
+    original, collectives = collectives, collectives.with_columns(size)
     rows = collectives.with_row_index("_row").with_columns(
         _seq=pl.col("sequence").is_not_null().all().over(*_PROCESS_GROUP_COLUMNS),
         _stepped=pl.col("step").is_not_null().all().over(*_PROCESS_GROUP_COLUMNS),
@@ -72,7 +76,7 @@ def match_collectives_across_ranks(collectives: pl.DataFrame) -> pl.DataFrame:
     is_one = (pl.col("_kinds") == 1) & (pl.col("_ranks") > 1) & pl.col("_told")
     number = pl.struct(*key).rank("dense").cast(pl.Int64) - 1
     found = rows.with_columns(match=pl.when(is_one).then(number)).sort("_row")
-    return found.select(*collectives.columns, "match")
+    return original.with_columns(found["match"])
 
 
 def _ranks_have_equal_collective_counts() -> pl.Expr:

@@ -127,9 +127,13 @@ class JobPathWork:
         return np.asarray(equal.to_series().to_numpy() * self._share_of_stage())
 
     def _share_of_stage(self) -> Floats:
-        """Returns for each path the mean device time of the ranks of its stage, against its own."""
-        of_rank: dict[int, int] = dict(self._paths.select("rank", "stage").unique().iter_rows())
-        share = np.ones(max(of_rank, default=0) + 1)
+        """Returns for each path the mean device time of the ranks of its stage, against its own.
+
+        Without ranks that take longer in each step: they have more to do, whatever the batch.
+        """
+        told = self._paths.filter(~pl.col("rank").is_in(self._ranks_with_more("device")))
+        of_rank: dict[int, int] = dict(told.select("rank", "stage").unique().iter_rows())
+        share = np.ones(int(self._rank.max(initial=0)) + 1)
         for at in set(of_rank.values()):
             alike = [key for key, stage in of_rank.items() if stage == at and key in self._own_time]
             mean = float(np.mean([self._own_time[key] for key in alike])) if alike else 0.0
@@ -169,16 +173,20 @@ class JobPathWork:
         own = self._paths.group_by("rank", *_SAME_HOST_WORK).agg(pl.col("host").mean())
         peers = median_of_other_rows_in_group(own, "host", _SAME_HOST_WORK)
         own = own.select("rank", *_SAME_HOST_WORK, peers=peers)
-        slow = own.filter(pl.col("rank").is_in(self._ranks_with_slow_hosts()))
+        slow = own.filter(pl.col("rank").is_in(self._ranks_with_more("host")))
         keys = ["rank", *_SAME_HOST_WORK]
         found = self._paths.join(slow, on=keys, how="left", maintain_order="left")
         return np.asarray(found.select(pl.min_horizontal("host", "peers")).to_series().to_numpy())
 
-    def _ranks_with_slow_hosts(self) -> list[int]:
-        """Returns the ranks whose host takes longer than their peers' in the paths of each step."""
-        steps = self._paths.group_by("rank", "stage", "step").agg(pl.col("host").sum()).sort("step")
-        others = median_of_other_rows_in_group(steps, "host", ("stage", "step"))
-        more = steps.with_columns(more=pl.col("host") - others).drop_nulls("more")
+    def _ranks_with_more(self, column: str) -> list[int]:
+        """Returns the ranks that take longer than their peers in the paths of each step.
+
+        Args:
+            column: Whose time: `host` or `device`.
+        """
+        steps = self._paths.group_by("rank", "stage", "step").agg(pl.col(column).sum()).sort("step")
+        others = median_of_other_rows_in_group(steps, column, ("stage", "step"))
+        more = steps.with_columns(more=pl.col(column) - others).drop_nulls("more")
         by_rank = more.partition_by("rank", as_dict=True)
         return [
             int(rank)

@@ -159,7 +159,6 @@ def _merge_recordings_of_rank(summaries: list[RankSummary]) -> RankSummary:
         steps=pl.concat(steps),
         arrivals=pl.concat(arrivals),
         work_after_last_collective=pl.concat(last_work),
-        lines=_sum_rows_of_tables([summary.lines for summary in summaries], SOURCE_SITE_COLUMNS),
         work=_sum_rows_of_tables([summary.work for summary in summaries], ("name",)),
         account=_sum_rows_of_tables([summary.account for summary in summaries], ("class",)),
         accounted_steps=sum(summary.accounted_steps for summary in summaries),

@@ -14,13 +14,12 @@ import polars as pl
 from selftime.analysis.ranks.rank_and_process_groups import process_groups
 from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import slices_on
+from selftime.names.collectives import parallel_axes_of_group
 from selftime.trace import Trace
 
 _CALL_OF_MESSAGE: Final = {"send": "c10d::send", "recv": "c10d::recv_"}
 _POSITION_OF_PEER: Final = 2
 """Which argument of these calls is the other rank."""
-_PIPELINE_WORDS: Final = ("pp", "pipe")
-"""Parts of the description of a process group whose ranks are stages of a pipeline."""
 
 
 def with_peers_of_messages(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
@@ -91,9 +90,7 @@ def _ranks_of_pipeline(trace: Trace) -> list[int] | None:
         (_listed_ranks(ranks), description or "")
         for ranks, description in groups.select("ranks", "description").iter_rows()
     ]
-    named = [
-        ranks for ranks, text in lists if any(word in text.lower() for word in _PIPELINE_WORDS)
-    ]
+    named = [ranks for ranks, text in lists if parallel_axes_of_group(text) == "PP"]
     every = named or [ranks for ranks, _ in lists]
     return every[0] if all(ranks == every[0] for ranks in every) else []
 

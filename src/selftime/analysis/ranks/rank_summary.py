@@ -15,7 +15,6 @@ import polars as pl
 
 from selftime import names
 from selftime.analysis.account.step_account import account_segments_of_kind
-from selftime.analysis.call_tree.line_costs import line_costs
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.graph.collective_arrivals import (
     OWN_WORK_KINDS,
@@ -108,7 +107,6 @@ _RANK_STEP_COLUMNS: Final = (
     "device_time",
 )
 _COLLECTIVE_ARRIVAL_COLUMNS: Final = ("before", "work", *OWN_WORK_KINDS)
-_LINE_COST_COLUMNS: Final = ("device_time", "self_cpu_time", "waits")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,9 +122,6 @@ class RankSummary:
     steps: pl.DataFrame = field(default_factory=pl.DataFrame)
     """One row per step: number, source, counted, begin, done, host_time, device_time, and the
     columns of `step_breakdown`."""
-    lines: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """One row per source line: file, line, function, how, and its costs in the counted steps:
-    device_time, self_cpu_time, waits."""
     sampled: pl.DataFrame = field(default_factory=pl.DataFrame)
     """One row per line at which usual steps were sampled without recording: file, line, function,
     samples."""
@@ -182,7 +177,6 @@ def rank_summary(trace: Trace) -> RankSummary:
         .with_columns(window=pl.lit(0, pl.Int64)),
         trace.origin or 0,
         steps_with_counted_flags(trace).select(_RANK_STEP_COLUMNS).hstack(step_breakdown(trace)),
-        _costs_of_source_lines(trace),
         sampled_lines(trace.run)
         .drop_nulls(("file", "line", "function"))
         .group_by("file", "line", "function")
@@ -235,15 +229,6 @@ def _own_work_with_source_sites(
         name=name
     )
     return table.hstack(source_sites_of_slices(trace, work_rows["slice"]))
-
-
-def _costs_of_source_lines(trace: Trace) -> pl.DataFrame:
-    """Returns the source lines that took time in steps that count for medians, with costs in ns."""
-    found = line_costs(trace, counted_steps_only=True).select(
-        *SOURCE_SITE_COLUMNS, *_LINE_COST_COLUMNS
-    )
-    spent = (pl.col("device_time") > 0) | (pl.col("self_cpu_time") > 0)
-    return found.filter(spent & pl.col("file").is_not_null()).sort(*SOURCE_SITE_COLUMNS)
 
 
 def _kernel_or_operator_times_by_name(trace: Trace) -> pl.DataFrame:

@@ -12,6 +12,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.ranks.excess_time import (
+    kernel_with_most_excess_time,
+    line_with_most_excess_time,
+    runs_same_kernels_slower,
+)
 from selftime.analysis.ranks.job_imbalance import JobImbalance, job_imbalance
 from selftime.analysis.ranks.job_ranks import RankOfJob, Ranks, collectives_on_one_clock
 from selftime.analysis.ranks.lateness import (
@@ -20,7 +25,6 @@ from selftime.analysis.ranks.lateness import (
     rank_lateness_by_round,
 )
 from selftime.analysis.ranks.rank_summary import LATENESS_CAUSES
-from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.analysis.students_t import one_sided_t_test_p_value
 from selftime.units import whole_percent_text
 
@@ -33,29 +37,12 @@ _MIN_LATENESS_IN_CLOCK_ERRORS: Final = 4
 """Smallest lateness that is reported, in multiples of the clocks' residual error."""
 _MIN_EXPLAINED_SHARE_OF_LATENESS: Final = 0.25
 """Smallest share (0 to 1) of a rank's lateness that a cause must explain to be reported."""
-_MIN_SHARE_OF_TIME_IN_COMMON_KERNELS: Final = 0.8
-"""Smallest share (0 to 1) of kernel time in kernels that all ranks run equally often, for a
-comparison of the ranks' speeds.
-"""
-_MIN_KERNEL_SHARE_OF_OVERALL_SLOWDOWN: Final = 0.5
-"""Every common kernel must be slower by at least this share (0 to 1) of the overall slowdown."""
-_MIN_SAMPLES_OF_FUNCTION: Final = 10
-"""Smallest number of samples of a function for its line to be told by them."""
-_MIN_SAMPLE_SHARE_OF_LINE: Final = 0.5
-"""Smallest share (0 to 1) of a function's samples in a line for it to be named."""
-_TIME_CLASSES_BY_LATENESS_CAUSE: Final = {
-    "compute": ("compute",),
-    "clocks": ("compute",),
-    "gc": ("garbage_collection",),
-    "data": ("data_wait",),
-    "host": ("python", "launch", "copy", "compile", "capture", "other"),
-}
-"""Maps a cause of lateness to the classes of time in which a rank spends it."""
-_TIME_CLASSES_OF_WAITING: Final = ("communication", "device_wait", "idle")
-"""Classes of time in which a rank waits, which makes none late."""
+_MIN_SHARE_OF_TOKENS: Final = 1.1
+"""Smallest ratio of the bytes of a rank's all-to-alls to those of others that counts as more."""
 _CLAUSE_BY_LATENESS_CAUSE: Final = {
     "compute": "it has more to compute",
     "clocks": "it runs the same kernels, and each of them more slowly",
+    "experts": "its experts get more tokens",
     "gc": "Python collects garbage on it for longer",
     "data": "its batches come later",
     "host": "its host code takes longer",
@@ -80,8 +67,8 @@ class StragglerVerdict:
     reason_not_straggler: str | None = None
     """Why the rank is not called a straggler; None if it is called one."""
     cause: str | None = None
-    """Why the rank is late: one of `LATENESS_CAUSES`, or `clocks` if it runs the same kernels
-    slower; None if nothing explains it.
+    """Why the rank is late: one of `LATENESS_CAUSES`, `clocks` if it runs the same kernels slower,
+    or `experts` if it gets more data in all-to-alls; None if nothing explains it.
     """
     excess_ns: float | None = None
     """How much more time than the other ranks the rank spends on `cause`, in ns per step; None if
@@ -158,15 +145,13 @@ def _verdict_in_pipeline(
         return StragglerVerdict(key, lost, lost, reason_not_straggler=told)
     peers = {rank: ranks_by_key[rank] for rank in alike}
     cause = "compute" if imbalance.is_device_slower(key) else "host"
-    if cause == "compute" and _runs_same_kernels_slower(key, peers):
+    if cause == "compute" and runs_same_kernels_slower(key, peers):
         cause = "clocks"
     found = StragglerVerdict(key, lost, lost, is_straggler=True, cause=cause, excess_ns=lost)
     return replace(
         found,
-        source_line=_line_with_most_excess_time(key, peers, cause),
-        kernel_or_operator=_kernel_with_most_excess_time(key, peers)
-        if cause == "compute"
-        else None,
+        source_line=line_with_most_excess_time(key, peers, cause),
+        kernel_or_operator=kernel_with_most_excess_time(key, peers) if cause == "compute" else None,
     )
 
 
@@ -186,14 +171,31 @@ def _straggler_verdict_of_rank(
     if doubt is not None:
         return StragglerVerdict(key, late, more_late, reason_not_straggler=doubt)
     cause, more = _main_cause_of_lateness(rounds, more_late)
-    if cause == "compute" and _runs_same_kernels_slower(key, ranks_by_key):
+    if cause == "compute" and runs_same_kernels_slower(key, ranks_by_key):
         cause = "clocks"
+    elif cause == "compute" and share_of_tokens(key, ranks) >= _MIN_SHARE_OF_TOKENS:
+        cause = "experts"
     line, work = (
-        _line_with_most_excess_time(key, ranks_by_key, cause),
-        _kernel_with_most_excess_time(key, ranks_by_key) if cause == "compute" else None,
+        line_with_most_excess_time(key, ranks_by_key, cause),
+        kernel_with_most_excess_time(key, ranks_by_key)
+        if cause in {"compute", "experts"}
+        else None,
     )
     found = StragglerVerdict(key, late, more_late, is_straggler=True, cause=cause, excess_ns=more)
     return replace(found, source_line=line, kernel_or_operator=work)
+
+
+def share_of_tokens(key: int, ranks: Ranks) -> float:
+    """Returns the bytes of a rank's all-to-alls, as a ratio to the median of the other ranks.
+
+    Tokens go to their experts, and come back, in all-to-alls: of four in a step, of which two are
+    those of the backward pass, two have the tokens that the rank's experts get as their input. 1
+    without any.
+    """
+    rows = collectives_on_one_clock(ranks).rows.filter(pl.col("collective") == "alltoall")
+    sizes = dict(rows.drop_nulls("bytes").group_by("rank").agg(pl.col("bytes").sum()).iter_rows())
+    others = [size for rank, size in sizes.items() if rank != key]
+    return float(sizes[key] / np.median(others)) if key in sizes and any(others) else 1.0
 
 
 def _reason_for_unknown_lateness(ranks_by_key: dict[int, RankOfJob]) -> str:
@@ -246,101 +248,3 @@ def _main_cause_of_lateness(rounds: pl.DataFrame, late: float) -> tuple[str | No
         return None, None
     more, most = max(found)
     return (most, more) if more >= _MIN_EXPLAINED_SHARE_OF_LATENESS * late else (None, None)
-
-
-def _rank_table_with_medians_of_others(
-    key: int, ranks_by_key: dict[int, RankOfJob], table_name: str, key_columns: tuple[str, ...]
-) -> pl.DataFrame | None:
-    """Returns a rank's table with the medians of the other ranks' rows; per step, 0 if missing."""
-
-    def rank_table_per_step(rank: RankOfJob) -> pl.DataFrame:
-        table: pl.DataFrame = getattr(rank.summary, table_name)
-        steps = max(rank.summary.steps["counted"].sum(), 1)
-        numbers = [column for column in table.columns if column not in key_columns]
-        return table.with_columns(pl.col(numbers) / steps)
-
-    own = rank_table_per_step(ranks_by_key[key])
-    rest = [rank_table_per_step(rank) for other, rank in ranks_by_key.items() if other != key]
-    rest = [table for table in rest if table.height]
-    if not own.height or not rest:
-        return None
-    numbers = [column for column in own.columns if column not in key_columns]
-    middle = (
-        pl.concat(rest)
-        .group_by(key_columns)
-        .agg(
-            pl.col(column).extend_constant(0.0, len(rest) - pl.len()).median() for column in numbers
-        )
-    )
-    both = own.join(middle, on=list(key_columns), how="left", suffix="_others", nulls_equal=True)
-    return both.with_columns(pl.col([f"{column}_others" for column in numbers]).fill_null(0))
-
-
-def _line_with_most_excess_time(
-    key: int, ranks_by_key: dict[int, RankOfJob], cause: str | None
-) -> dict[str, Any] | None:
-    """Returns the source line on which a rank's time exceeds that of other ranks the most.
-
-    Of the account of its steps, the time of the classes that `cause` is about.
-    """
-    both = _rank_table_with_medians_of_others(
-        key, ranks_by_key, "spent", ("class", *SOURCE_SITE_COLUMNS)
-    )
-    if both is None:
-        return None
-    classes = _TIME_CLASSES_BY_LATENESS_CAUSE.get(cause or "")
-    told = pl.col("class")
-    is_of_cause = told.is_in(classes) if classes else ~told.is_in(_TIME_CLASSES_OF_WAITING)
-    more = (pl.col("time") - pl.col("time_others")).sum().alias("more")
-    top = both.filter(is_of_cause).group_by(SOURCE_SITE_COLUMNS).agg(more)
-    top = top.filter(pl.col("more") > 0).sort(
-        "more", *SOURCE_SITE_COLUMNS, descending=[True, *[False] * len(SOURCE_SITE_COLUMNS)]
-    )
-    if not top.height:
-        return None
-    found = top.row(0, named=True)
-    return found | _sampled_line_of_function(ranks_by_key[key].summary.sampled, found)
-
-
-def _sampled_line_of_function(sampled: pl.DataFrame, place: dict[str, Any]) -> dict[str, Any]:
-    """Returns the line of a function that most samples of usual steps found running; {} if unsure.
-
-    For a place known by the definition of its function only: what no operator shows, such as sleep
-    and input or output, has no other line in the recording.
-    """
-    if place["how"] != "definition" or not sampled.height:
-        return {}
-    is_file = (pl.col("file") == place["file"]) | pl.col("file").str.ends_with(f"/{place['file']}")
-    own = sampled.filter(is_file & (pl.col("function") == place["function"])).sort(
-        "samples", "line", descending=[True, False]
-    )
-    every = sum(own["samples"].to_list())
-    if every < _MIN_SAMPLES_OF_FUNCTION:
-        return {}
-    line, samples = own.row(0, named=True)["line"], own["samples"][0]
-    if samples < _MIN_SAMPLE_SHARE_OF_LINE * every:
-        return {}
-    return {"line": line, "how": "stack"}
-
-
-def _kernel_with_most_excess_time(key: int, ranks_by_key: dict[int, RankOfJob]) -> str | None:
-    both = _rank_table_with_medians_of_others(key, ranks_by_key, "work", ("name",))
-    if both is None:
-        return None
-    top = both.sort(pl.col("time") - pl.col("time_others"), "name", descending=[True, False])
-    return str(top["name"][0]) if top["time"][0] > top["time_others"][0] else None
-
-
-def _runs_same_kernels_slower(key: int, ranks_by_key: dict[int, RankOfJob]) -> bool:
-    """Returns whether a rank runs the same kernels as other ranks, as often, but slower."""
-    both = _rank_table_with_medians_of_others(key, ranks_by_key, "work", ("name",))
-    if both is None:
-        return False
-    same = both.filter((pl.col("count") == pl.col("count_others")) & (pl.col("time_others") > 0))
-    whole, time = float(both["time"].sum()), float(same["time"].sum())
-    if not same.height or time < _MIN_SHARE_OF_TIME_IN_COMMON_KERNELS * whole:
-        return False
-    slower = time / float(same["time_others"].sum()) - 1
-    each = same["time"] / same["time_others"] - 1
-    alike = float(same.filter(each >= _MIN_KERNEL_SHARE_OF_OVERALL_SLOWDOWN * slower)["time"].sum())
-    return slower > 0 and alike >= _MIN_SHARE_OF_TIME_IN_COMMON_KERNELS * time

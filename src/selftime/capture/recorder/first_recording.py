@@ -22,7 +22,7 @@ from selftime.capture.recorder.times_recording import NO_DETAILS, is_in_job
 from selftime.units import seconds_text
 
 STEPS_TO_COMPARE_RANKS: Final = 4
-"""Number of steps of a job with which ranks are compared; with fewer, chance decides who is late."""
+"""Number of steps with which the ranks of a job can be compared; of fewer, chance decides."""
 MIN_PAUSE_RATIO: Final = 0.5
 MAX_PAUSE_RATIO: Final = 3.0
 """Bounds of how many times as long as assumed the end of a recording holds the program for each

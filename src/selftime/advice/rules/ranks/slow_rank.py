@@ -12,11 +12,11 @@ that of the late rank is the shortest. What the late rank has more to do, every 
 ## What to do
 Look at what that rank does more of. Batches that come late: share the files and the work on them
 out evenly, give each rank as many workers, keep other programs off its machine. More to compute:
-longer sequences or larger inputs (put inputs of like length together over all ranks), an uneven
-division into stages, work that only this rank does, such as logging or evaluation. The same
-kernels, and each of them slower: the device is throttled, too hot or shared. Garbage collection:
-`gc.freeze()` after the first steps, and `gc.collect()` on all ranks in the same step. Host: what
-runs between operators on this rank alone.
+longer sequences or larger inputs (put inputs of like length together over all ranks), experts that
+get more tokens (its all-to-alls have more data), an uneven division into stages, work that only
+this rank does, such as logging or evaluation. The same kernels, and each of them slower: the device
+is throttled, too hot or shared. Garbage collection: `gc.freeze()` after the first steps, and
+`gc.collect()` on all ranks in the same step. Host: what runs between operators on this rank alone.
 
 The estimate replays all ranks together, with the late rank spending as little on the cause as the
 others.
@@ -112,7 +112,11 @@ from selftime.analysis.ranks.job_imbalance import JobImbalance, job_imbalance
 from selftime.analysis.ranks.job_ranks import RankOfJob, Ranks
 from selftime.analysis.ranks.lateness import excess_times_on_cause, rank_lateness_by_round
 from selftime.analysis.ranks.rank_summary import lateness_cause_intervals
-from selftime.analysis.ranks.straggler_verdicts import StragglerVerdict, straggler_verdicts
+from selftime.analysis.ranks.straggler_verdicts import (
+    StragglerVerdict,
+    share_of_tokens,
+    straggler_verdicts,
+)
 from selftime.analysis.steps.steady_steps import (
     recorded_time_windows_of_steps,
     steps_with_counted_flags,
@@ -127,6 +131,8 @@ FIX_TEXT_BY_LATENESS_CAUSE: Final = {
     "over all ranks, and do on every rank what only this one does.",
     "clocks": "See why the device of this rank is slower: heat, a power limit, another program on "
     "it (`nvidia-smi -q -d PERFORMANCE,CLOCK`); or leave it out.",
+    "experts": "Share tokens out evenly over experts: a loss or a bias that balances the router, a "
+    "capacity per expert, or busy experts on different ranks.",
     "gc": "Keep the garbage collector from running within steps: `gc.freeze()` after the first, "
     "and `gc.collect()` on all ranks in the same step.",
     "host": "See what the program does on this rank alone between operators, and do it rarely, "
@@ -138,12 +144,13 @@ EXCESS_TEXT_BY_LATENESS_CAUSE: Final = {
     "data": "time waiting for data, above that of the other ranks",
     "compute": "time of computation, above that of the other ranks",
     "clocks": "time in slower kernels, above that of the other ranks",
+    "experts": "time of computation, above that of the other ranks",
     "gc": "time collecting garbage, above that of the other ranks",
     "host": "other time of the host, above that of the other ranks",
 }
 """Name of the rank's additional time as evidence, for each cause of its lateness."""
 
-TIMED_CAUSE_BY_LATENESS_CAUSE: Final = {"clocks": "compute"}
+TIMED_CAUSE_BY_LATENESS_CAUSE: Final = {"clocks": "compute", "experts": "compute"}
 """Maps a cause of lateness to another cause, whose times are compared between ranks instead."""
 
 
@@ -196,6 +203,11 @@ def _finding(
     if straggler.cause is not None and straggler.excess_ns is not None:
         excess_text = EXCESS_TEXT_BY_LATENESS_CAUSE[straggler.cause]
         evidence.append(Evidence(excess_text, straggler.excess_ns / 1e6, "ms"))
+    if straggler.cause == "experts":
+        share = share_of_tokens(straggler.key, ranks)
+        evidence.append(
+            Evidence("data in its all-to-alls, as a ratio to the other ranks", share, "ratio")
+        )
     others = len(ranks.ranks_by_key()) - 1
     whom = "the other one" if others == 1 else f"the {others} others"
     changes = (
