@@ -141,3 +141,56 @@ def test_a_collective_on_a_thread_of_its_backend_has_the_line_of_what_issued_it(
     )
     runs = found.filter(pl.col("name").str.starts_with("gloo")).sort("start")
     assert runs["line"].to_list() == [None, 7, 8, 9]
+
+
+CALLS = """
+    m = train.py(3): main
+    f = <built-in function sleep>
+    t = torch/nn/functional.py(99): linear
+    o = <built-in method wait of Work object at 0x7f23a6fa9e30>
+    u = <built-in function unknown>
+    python 1 | mmmmmmmmmmmmmmmmmm
+    python 1 |  ff  tttttt oo uu
+    python 1 |      ff
+"""
+
+
+def test_a_call_of_c_or_of_a_library_has_the_line_that_made_it() -> None:
+    names = [
+        "train.py(3): main",
+        "<built-in function sleep>",
+        "<built-in method wait of Work object>",
+    ]
+    calls = {"names": [*names, "torch/nn/functional.py(99): linear"]}
+    calls |= {"caller": [0, 0, 0], "called": [1, 2, 3], "line": [5, 7, 9]}
+    trace = replace(sketch(CALLS), metadata={"selftime": {"calls": calls}})
+    slices = trace.slices.select("start", pl.col("name").cast(pl.String)).rows()
+    sites = source_sites_of_slices(trace, trace.slices["id"])
+    found = {
+        (start, name[:20]): (line, how)
+        for (start, name), (line, how) in zip(
+            slices, sites.select("line", "how").rows(), strict=True
+        )
+    }
+    assert set(sites["file"].to_list()) == {"train.py"}
+    assert found[10_000, "<built-in function s"] == (5, "stack")
+    assert found[120_000, "<built-in method wai"] == (7, "stack")
+    assert found[50_000, "torch/nn/functional."] == (9, "stack")
+    assert found[50_000, "<built-in function s"] == (9, "stack")
+    assert found[150_000, "<built-in function u"] == (3, "definition")
+    assert found[0, "train.py(3): main"] == (3, "definition")
+
+
+def test_lines_of_calls_that_are_damaged_are_none() -> None:
+    for calls in (
+        [],
+        {"names": 3},
+        {"names": ["a"], "caller": [0], "called": [7], "line": [1]},
+        {"names": ["a", "b"], "caller": [-1], "called": [1], "line": [1]},
+        {"names": ["a", "b"], "caller": [0], "called": [1], "line": [1 << 40]},
+        {"names": ["a", "b"], "caller": [0], "called": [1]},
+        {"names": ["a", "b"], "caller": [0], "called": [1], "line": [True]},
+    ):
+        trace = replace(sketch(CALLS), metadata={"selftime": {"calls": calls}})
+        found = source_sites_of_slices(trace, trace.slices["id"])
+        assert set(found["how"].to_list()) == {"definition"}

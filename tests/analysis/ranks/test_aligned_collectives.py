@@ -52,6 +52,17 @@ def test_by_the_number_in_the_trace() -> None:
     assert pairs(table) == [[1, 4], [2, 5], [3, 6]]
 
 
+def test_an_all_to_all_that_ranks_give_unequal_parts_to_is_one() -> None:
+    table = rows(
+        *(
+            {"rank": rank, "step": 1, "collective": kind, "bytes": size + rank}
+            for rank in (0, 1)
+            for kind, size in (("alltoall", 100), ("alltoall", 50), ("allreduce", 10))
+        )
+    )
+    assert pairs(table) == [[0, 3], [1, 4]]
+
+
 def test_groups_of_one_name_and_other_ranks_are_others() -> None:
     table = rows(
         {"rank": 0, "sequence": 1},

@@ -1,5 +1,6 @@
 import gc
 import inspect
+import time
 from pathlib import Path
 from typing import Any
 
@@ -294,3 +295,29 @@ def test_compiled_code_has_the_line_on_which_its_part_of_the_function_begins(bac
     assert begin in found["aten::sin"]
     assert resumed in found["aten::cos"]
     assert found["aten::sum"][0] == (line("compiled"), "stack")
+
+
+def pause(seconds: float) -> None:
+    time.sleep(seconds)  # line: sleep
+
+
+def gather(numbers: list[int]) -> int:
+    first = sum(numbers)
+    return first + sum(numbers)
+
+
+def test_calls_of_c_and_of_libraries_have_the_line_that_made_them() -> None:
+    with Profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True) as profile:
+        pause(0.001)
+        gather([1, 2])
+        Net()(torch.ones(2, 8))
+    block = profile.facts()["calls"]
+    names = block["names"]
+    found = {
+        (names[caller].partition(": ")[2], names[called]): at
+        for caller, called, at in zip(block["caller"], block["called"], block["line"], strict=True)
+    }
+    assert found["pause", "<built-in function sleep>"] == line("sleep")
+    assert ("gather", "<built-in function sum>") not in found  # at two lines
+    relu = next(at for (_, called), at in found.items() if "relu" in called)
+    assert relu == line("relu")

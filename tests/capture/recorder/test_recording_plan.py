@@ -78,6 +78,16 @@ def test_what_is_left_out_is_recorded_with_the_option_that_is_told(
         assert RecordingBudget(sufficient, events, free).left_out() == {}
 
 
+def test_steps_that_ranks_are_compared_by_are_worth_more_than_frames() -> None:
+    events = StepEvents(100_000, 95_000)
+    alone = RecordingBudget(RunOptions(active=5), events)
+    in_job = RecordingBudget(RunOptions(active=5), events, least_steps=4)
+    assert (alone.steps, alone.details.frames) == (1, True)
+    assert (in_job.steps, in_job.details.frames, in_job.details.shapes) == (5, False, True)
+    asked_for_one = RecordingBudget(RunOptions(active=1), events, least_steps=4)
+    assert (asked_for_one.steps, asked_for_one.details.frames) == (1, True)
+
+
 def test_one_step_may_hold_for_twice_as_long_as_asked() -> None:
     budget = RecordingBudget(RunOptions(active=5), StepEvents(100_000, 50_000))
     assert (budget.steps, budget.details.shapes, budget.details.frames) == (1, True, True)

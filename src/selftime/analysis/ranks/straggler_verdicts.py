@@ -171,10 +171,10 @@ def _straggler_verdict_of_rank(
     if doubt is not None:
         return StragglerVerdict(key, late, more_late, reason_not_straggler=doubt)
     cause, more = _main_cause_of_lateness(rounds, more_late)
-    if cause == "compute" and runs_same_kernels_slower(key, ranks_by_key):
-        cause = "clocks"
-    elif cause == "compute" and share_of_tokens(key, ranks) >= _MIN_SHARE_OF_TOKENS:
+    if cause == "compute" and share_of_tokens(key, ranks) >= _MIN_SHARE_OF_TOKENS:
         cause = "experts"
+    elif cause == "compute" and runs_same_kernels_slower(key, ranks_by_key):
+        cause = "clocks"
     line, work = (
         line_with_most_excess_time(key, ranks_by_key, cause),
         kernel_with_most_excess_time(key, ranks_by_key)

@@ -128,3 +128,36 @@ def test_the_advice_for_another_rank_names_the_late_rank(rule: Rule, tmp_path: P
     assert isinstance(outcome, Finding)
     assert not outcome.changes
     assert outcome.saving.estimate_ms == pytest.approx(LATE_MS, rel=0.1)
+
+
+def test_a_rank_whose_experts_get_more_tokens_is_told_apart(rule: Rule) -> None:
+    steps = "ssssssssssssttttttttttttuuuuuuuuuuuuvvvvvvvvvvvv"
+    drawing = f"""
+    column = 1 ms
+    rank 0
+    mark 1 | {steps}
+    call 1 | kbwwwwwwwww kbwwwwwwwww kbwwwwwwwww kbwwwwwwwww
+    gpu 7  |  kk          kk          kk          kk
+    gpu 20 |    bbbbbbbb    bbbbbbbb    bbbbbbbb    bbbbbbbb
+    rank 1
+    mark 1 | {steps}
+    call 1 | kawwwwwwwww kawwwwwwwww kawwwwwwwww kawwwwwwwww
+    gpu 7  |  kkkkkkkk    kkkkkkkk    kkkkkkkk    kkkkkkkk
+    gpu 20 |          aa          aa          aa          aa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    v = ProfilerStep#4
+    k = void gemm<float>()
+    a = ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>); collective = all_to_allv; \
+dtype = Float; in_elements = 3000; out_elements = 3000
+    b = ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>); collective = all_to_allv; \
+dtype = Float; in_elements = 1000; out_elements = 1000
+    w = cudaDeviceSynchronize
+    """
+    job = sketch_job(drawing)
+    [finding] = rule(job.traces[sorted(job.traces)[1]], Ranks.of(job))
+    assert isinstance(finding, Finding)
+    assert finding.title == "`rank 1` makes the other one wait: its experts get more tokens"
+    told = {one.name: one.value for one in finding.evidence}
+    assert told["data in its all-to-alls, as a ratio to the other ranks"] == 3.0
