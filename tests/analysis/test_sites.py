@@ -1,6 +1,7 @@
 """The source line behind any slice."""
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -161,7 +162,7 @@ def test_a_call_of_c_or_of_a_library_has_the_line_that_made_it() -> None:
         "<built-in function sleep>",
         "<built-in method wait of Work object>",
     ]
-    calls = {"names": [*names, "torch/nn/functional.py(99): linear"]}
+    calls: dict[str, Any] = {"names": [*names, "torch/nn/functional.py(99): linear"]}
     calls |= {"caller": [0, 0, 0], "called": [1, 2, 3], "line": [5, 7, 9]}
     trace = replace(sketch(CALLS), metadata={"selftime": {"calls": calls}})
     slices = trace.slices.select("start", pl.col("name").cast(pl.String)).rows()
@@ -182,7 +183,7 @@ def test_a_call_of_c_or_of_a_library_has_the_line_that_made_it() -> None:
 
 
 def test_lines_of_calls_that_are_damaged_are_none() -> None:
-    for calls in (
+    damaged: tuple[Any, ...] = (
         [],
         {"names": 3},
         {"names": ["a"], "caller": [0], "called": [7], "line": [1]},
@@ -190,7 +191,8 @@ def test_lines_of_calls_that_are_damaged_are_none() -> None:
         {"names": ["a", "b"], "caller": [0], "called": [1], "line": [1 << 40]},
         {"names": ["a", "b"], "caller": [0], "called": [1]},
         {"names": ["a", "b"], "caller": [0], "called": [1], "line": [True]},
-    ):
+    )
+    for calls in damaged:
         trace = replace(sketch(CALLS), metadata={"selftime": {"calls": calls}})
         found = source_sites_of_slices(trace, trace.slices["id"])
         assert set(found["how"].to_list()) == {"definition"}

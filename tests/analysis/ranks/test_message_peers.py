@@ -23,9 +23,8 @@ def trace_of(folder: Path, messages: list[tuple[str, int]], groups: list[Any] | 
     if groups is not None:
         info["pg_config"] = groups
     path = folder / "rank2.json"
-    content = {"distributedInfo": info, "traceEvents": []}
-    content["traceEvents"] = [{"ph": "X", "pid": 1, "tid": 1} | event for event in events]
-    path.write_text(json.dumps(content))
+    listed = [{"ph": "X", "pid": 1, "tid": 1} | event for event in events]
+    path.write_text(json.dumps({"distributedInfo": info, "traceEvents": listed}))
     trace = load(path, cache=False)
     assert isinstance(trace, Trace)
     return trace

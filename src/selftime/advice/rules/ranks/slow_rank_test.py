@@ -156,8 +156,9 @@ dtype = Float; in_elements = 1000; out_elements = 1000
     w = cudaDeviceSynchronize
     """
     job = sketch_job(drawing)
+    assert isinstance(job, Job)
     [finding] = rule(job.traces[sorted(job.traces)[1]], Ranks.of(job))
     assert isinstance(finding, Finding)
     assert finding.title == "`rank 1` makes the other one wait: its experts get more tokens"
-    told = {one.name: one.value for one in finding.evidence}
+    told = {one.metric: one.value for one in finding.evidence}
     assert told["data in its all-to-alls, as a ratio to the other ranks"] == 3.0
