@@ -5,7 +5,7 @@ from typing import Final
 
 from selftime.advice.account.account_rows import WORDS_OF_FORMAT, StepAccount
 from selftime.advice.rule_outcomes import Where
-from selftime.analysis.ranks.job_account import job_account
+from selftime.analysis.ranks.job_account import communication_by_group, job_account
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.ranks.straggler_verdicts import StragglerVerdict, straggler_verdicts
 from selftime.names.notebook_cells import place_text
@@ -30,6 +30,19 @@ class JobAccountRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCommunication:
+    """Communication of one kind of process group in a step: the mean over the ranks."""
+
+    group: str | None
+    """What the group is for, such as `TP` or `DP`, or its description; None if unknown."""
+    ms: float
+    share: float
+    """The share (0 to 1) of the job's step."""
+    waiting_ms: float
+    """How much of it passes until the last rank has come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LateRank:
     """The rank that the others wait for most."""
 
@@ -51,6 +64,8 @@ class JobAccount:
     ranks: int
     """The number of ranks whose steps are known."""
     rows: tuple[JobAccountRow, ...]
+    communication: tuple[GroupCommunication, ...] = ()
+    """What the communication among `rows` is for, most first; adds up to it."""
     late: LateRank | None = None
     """The rank that decides how long a step takes; None where none is seen to."""
 
@@ -82,6 +97,15 @@ def account_of_job(ranks: Ranks) -> JobAccount | None:
         step_ms=ends[-1] / _NS_PER_MS,
         ranks=count,
         rows=rows,
+        communication=tuple(
+            GroupCommunication(
+                group=group,
+                ms=time / _NS_PER_MS,
+                share=time / max(ends[-1], 1),
+                waiting_ms=waiting / _NS_PER_MS,
+            )
+            for group, time, waiting in communication_by_group(ranks).iter_rows()
+        ),
         late=None if late is None else _late_rank(labels[late.key], late),
     )
 

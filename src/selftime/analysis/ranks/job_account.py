@@ -1,11 +1,16 @@
-"""The account of a job: what a mean step of all ranks was spent on, with the range over ranks."""
+"""The account of a job: what a mean step of all ranks was spent on, with the range over ranks.
+
+Communication is told by what its process group is for: tensor, context, pipeline, expert or data
+parallel. What a rank waits in it for those that come later is told apart from the transfer.
+"""
 
 from typing import Any, Final
 
 import polars as pl
 
 from selftime.analysis.account.time_classes import TIME_CLASSES
-from selftime.analysis.ranks.job_ranks import Ranks
+from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
+from selftime.names.collectives import parallel_axes_of_group
 
 _RANK_ACCOUNT_SCHEMA: Final[dict[Any, Any]] = {
     "class": pl.String,
@@ -65,3 +70,56 @@ def job_account(ranks: Ranks) -> pl.DataFrame:
     )
     spent = table.filter(pl.col("high") > 0).sort("mean", descending=True, maintain_order=True)
     return spent.cast(_JOB_ACCOUNT_SCHEMA)
+
+
+MESSAGES: Final = "messages"
+"""The group of sends and receives, which are between two ranks."""
+_GROUP_SCHEMA: Final[dict[Any, Any]] = {
+    "group": pl.String,
+    "time": pl.Float64,
+    "waiting": pl.Float64,
+}
+
+
+def communication_by_group(ranks: Ranks) -> pl.DataFrame:
+    """Returns the communication of a mean step by process group, most first; times in ns.
+
+    Columns: group, what it is for, such as `TP` or `DP`, else its description, `MESSAGES` for those
+    between two ranks, or null where the account does not tell the collective; time, the mean over
+    the ranks, so that the rows add up to the communication in `job_account`; waiting, how much of
+    it passes until the last rank of the collective has come, 0 where that is unknown.
+    """
+    steps = {
+        key: rank.summary.accounted_steps
+        for key, rank in ranks.ranks_by_key().items()
+        if rank.summary.accounted_steps
+    }
+    rows = collectives_on_one_clock(ranks).rows
+    if not rows.height or not steps:
+        return pl.DataFrame(schema=_GROUP_SCHEMA)
+    description = pl.col("group_description")
+    axes = {
+        text: parallel_axes_of_group(text) or text
+        for text in rows["group_description"].drop_nulls().unique().to_list()
+    }
+    axis = description.replace_strict(axes, default=None, return_dtype=pl.String)
+    group = (
+        pl.when(
+            pl.col("collective").is_in(["send", "recv"]) & ~(axis == "PP").fill_null(value=False)
+        )
+        .then(pl.lit(MESSAGES))
+        .otherwise(axis)
+    )
+    per_step = pl.col("accounted") / pl.col("rank").replace_strict(steps, default=None)
+    waiting = pl.min_horizontal("wait", "accounted").fill_null(0) / pl.col("accounted")
+    told = (
+        rows.filter(pl.col("rank").is_in(list(steps)) & (pl.col("accounted") > 0))
+        .group_by(group.alias("group"))
+        .agg(time=per_step.sum() / len(steps), waiting=(per_step * waiting).sum() / len(steps))
+    )
+    whole = job_account(ranks).filter(pl.col("class") == "communication")["mean"].sum()
+    rest = float(whole) - float(told["time"].sum())
+    if rest > 0:
+        untold = pl.DataFrame([(None, rest, 0.0)], _GROUP_SCHEMA, orient="row")
+        told = pl.concat([told, untold]).group_by("group").agg(pl.all().sum())
+    return told.sort("time", descending=True).cast(_GROUP_SCHEMA)

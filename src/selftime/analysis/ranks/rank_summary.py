@@ -115,7 +115,8 @@ class RankSummary:
 
     collectives: pl.DataFrame
     """One row per collective: the columns of `collectives_of_trace` and `time_by_lateness_cause`,
-    its source line, and `window`, the number of the recording (from 0) that contains it.
+    its source line; `accounted`, its time in ns in the account of the steps; and `window`, the
+    number of the recording (from 0) that contains it.
     """
     origin: int
     """When the recording begins by the rank's own clock, in ns since 1970; 0 if unknown."""
@@ -174,7 +175,7 @@ def rank_summary(trace: Trace) -> RankSummary:
     return RankSummary(
         rows.hstack(time_by_lateness_cause(trace))
         .hstack(source_sites_of_slices(trace, rows["id"]))
-        .with_columns(window=pl.lit(0, pl.Int64)),
+        .with_columns(_accounted_times(segments, rows["id"]), window=pl.lit(0, pl.Int64)),
         trace.origin or 0,
         steps_with_counted_flags(trace).select(_RANK_STEP_COLUMNS).hstack(step_breakdown(trace)),
         sampled_lines(trace.run)
@@ -199,6 +200,15 @@ def rank_summary(trace: Trace) -> RankSummary:
         nodes,
         paths,
     )
+
+
+def _accounted_times(segments: pl.DataFrame, slice_ids: pl.Series) -> pl.Series:
+    """Returns how long steps are spent on each collective, in ns, by the account's segments."""
+    told = segments.filter(pl.col("class") == "communication").group_by("slice")
+    times = told.agg(accounted=(pl.col("end") - pl.col("start")).sum())
+    asked = pl.DataFrame({"slice": slice_ids.cast(pl.UInt32)})
+    found = asked.join(times, on="slice", how="left", maintain_order="left")
+    return found["accounted"].fill_null(0)
 
 
 def _steps_before_recording(trace: Trace) -> int | None:

@@ -12,9 +12,15 @@ from selftime.advice.account.account_rows import (
     StepAccount,
     time_of_rows_ms,
 )
-from selftime.advice.account.job_account import JobAccount, JobAccountRow, LateRank
+from selftime.advice.account.job_account import (
+    GroupCommunication,
+    JobAccount,
+    JobAccountRow,
+    LateRank,
+)
 from selftime.advice.advice_result import Advice
 from selftime.analysis.account.step_bounds import bound_by_phrase
+from selftime.analysis.ranks.job_account import MESSAGES
 from selftime.reports.advice.account_places import (
     HOST_COMPUTING,
     UNRECORDED_PHRASES,
@@ -177,13 +183,50 @@ def kind_sentences(account: StepAccount, root: str | None = None) -> list[str]:
     ]
 
 
+_WORDS_OF_GROUP: Final = {
+    None: "exchanges of unknown groups",
+    MESSAGES: "messages between two ranks",
+    "all": "exchanges of all ranks",
+    "TP": "tensor parallelism",
+    "CP": "context parallelism",
+    "PP": "pipeline parallelism",
+    "EP": "expert parallelism",
+    "DP": "data parallelism",
+}
+"""Maps what a process group is for to words."""
+
+
 def job_sentence(job: JobAccount, root: str | None = None) -> str:
     """Returns what a step of all ranks is spent on, with the range, and which rank decides."""
     told = (
         f"{milliseconds_text(job.step_ms)} a recorded step, the mean of {job.ranks} ranks: "
         f"{job_parts_text(job)}"
     )
-    return told if job.late is None else f"{told}. {late_rank_text(job.late, root)}"
+    sentences = [told, communication_text(job)]
+    if job.late is not None:
+        sentences.append(late_rank_text(job.late, root))
+    return ". ".join(sentence for sentence in sentences if sentence)
+
+
+def communication_text(job: JobAccount) -> str:
+    """Returns what a job's communication is for, and how much of it is a wait; empty if little."""
+    shown = [one for one in job.communication if one.share >= _MIN_SHARE_OF_STEP][:_MAX_PARTS]
+    parts = [
+        f"{milliseconds_text(one.ms)} in {_group_text(one)}{_waiting_text(one)}" for one in shown
+    ]
+    return f"Communication: {', '.join(parts)}" if parts else ""
+
+
+def _group_text(one: GroupCommunication) -> str:
+    return _WORDS_OF_GROUP.get(one.group) or f"the group `{one.group}`"
+
+
+def _waiting_text(one: GroupCommunication) -> str:
+    """Returns how much is a wait for ranks that come later, in brackets; empty if hardly any."""
+    share = one.waiting_ms / one.ms if one.ms else 0.0
+    if share < _MIN_SHARE_OF_STEP:
+        return ""
+    return f" ({whole_percent_text(share)} of it waiting for ranks that come later)"
 
 
 def job_parts_text(job: JobAccount) -> str:

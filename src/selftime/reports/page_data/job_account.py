@@ -6,7 +6,11 @@ from typing import Any, Final
 from selftime.advice.account.job_account import JobAccount, JobAccountRow, account_of_job
 from selftime.analysis.ranks.job_account import step_accounts_of_ranks
 from selftime.analysis.ranks.job_ranks import Ranks
-from selftime.reports.advice.account_sentence import job_parts_text, late_rank_text
+from selftime.reports.advice.account_sentence import (
+    communication_text,
+    job_parts_text,
+    late_rank_text,
+)
 from selftime.reports.labels import TIME_CLASS_LABELS
 from selftime.units import count_text, milliseconds_text, truncate_middle, whole_percent_text
 
@@ -29,13 +33,18 @@ def job_account_data(ranks: Ranks) -> dict[str, Any] | None:
         "title": JOB_ACCOUNT_TITLE,
         "step": milliseconds_text(account.step_ms),
         "step_title": f"A recorded step, the mean of {count_text(account.ranks)} ranks",
-        "spent": truncate_middle(job_parts_text(account)),
+        "spent": truncate_middle(_spent_text(account)),
         "late": None
         if late is None
         else {"label": late.rank, "text": truncate_middle(late_rank_text(late))},
         "parts": [_mean_of_ranks(name, rows, account) for name, rows in groups.items()],
         "ranks": _parts_of_ranks(ranks, groups),
     }
+
+
+def _spent_text(account: JobAccount) -> str:
+    told = job_parts_text(account), communication_text(account)
+    return ". ".join(text for text in told if text)
 
 
 def _groups_of_classes(account: JobAccount) -> dict[str, tuple[JobAccountRow, ...]]:
