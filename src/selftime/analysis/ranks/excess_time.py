@@ -68,6 +68,10 @@ def line_with_most_excess_time(
 
     Of the account of its steps, the time of the classes that `cause` is about.
     """
+    if cause == "data":  # the account charges it to the loop, which waits for what loads
+        sampled = _line_with_most_excess_samples(key, ranks_by_key)
+        if sampled is not None:
+            return sampled
     both = _rank_table_with_medians_of_others(
         key, ranks_by_key, "spent", ("class", *SOURCE_SITE_COLUMNS)
     )
