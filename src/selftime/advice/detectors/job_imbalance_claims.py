@@ -25,7 +25,7 @@ def claim_of_step_times(
     low, high = (
         min(max(gain / 1e6, 0.0), step_stats.step_ms) for gain in recorded.longer_than(changed)
     )
-    noise = recorded.deviation_of_excess(changed) / 1e6
+    noise = recorded.error_of_excess(changed) / 1e6
     changes = _changes_that_save(trace, high * 1e6 * counted_step_count(trace)) if high else ()
     return ModelledClaim(high, high, changes=changes, low_ms=low, noise_ms=noise)
 

@@ -40,6 +40,8 @@ class StepTimes:
 
     each: Floats
     """Each step of each rank with these waits, and without them; shape (2, steps of all ranks)."""
+    count: int
+    """How many steps a rank has; ranks of one step are no further samples of it."""
 
     @property
     def with_unknown_waits(self) -> float:
@@ -56,9 +58,9 @@ class StepTimes:
         found = (self.each - other.each).mean(axis=1)
         return float(found.min()), float(found.max())
 
-    def deviation_of_excess(self, other: "StepTimes") -> float:
-        """Returns the standard deviation in ns of how much longer than another a step is."""
-        return float((self.each - other.each)[1].std())
+    def error_of_excess(self, other: "StepTimes") -> float:
+        """Returns the standard error in ns of how much longer than another the mean step is."""
+        return float((self.each - other.each)[1].std() / np.sqrt(self.count))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,6 +137,7 @@ class _StepReplay:
     def __init__(self, ranks: Ranks, graph: JobGraph) -> None:
         self._graph = graph
         self._last, self._next = _ends_of_successive_steps(ranks, graph)
+        self._count = int(np.bincount(graph.rank[self._next]).max(initial=0))
         self._work = graph.device_time + graph.host_time
         is_first = graph.before == graph.rank.size
         waits = np.where(is_first, 0, graph.lag - self._work)
@@ -149,7 +152,7 @@ class _StepReplay:
         """Returns the mean step if the work on each path takes these ns, shape (p,)."""
         lag = self._graph.lag + (work - self._work)
         ends = self._graph.ends(np.stack([lag, lag - self._unknown_waits]))
-        return StepTimes(ends[:, self._next] - ends[:, self._last])
+        return StepTimes(ends[:, self._next] - ends[:, self._last], self._count)
 
 
 def _ends_of_successive_steps(ranks: Ranks, graph: JobGraph) -> tuple[Ints, Ints]:
