@@ -2,7 +2,7 @@
 
     CAUSE=sleep torchrun --nproc-per-node 2 data_parallel.py
 
-Rank 0 prints the median step in ms. The line of a planted cause ends with `# planted`.
+Rank 0 prints the mean step in ms. The line of a planted cause ends with `# planted`.
 """
 
 import gc
@@ -97,7 +97,8 @@ def main() -> None:
             times.append(time.perf_counter() - begin)
         begin = time.perf_counter()
     if rank == 0:
-        print(f"mean step {1e3 * statistics.mean(times):.3f} ms", len(kept) and "")
+        print(f"mean step {1e3 * statistics.mean(times):.3f} ms")
+    del kept
     dist.destroy_process_group()
 
 

@@ -163,7 +163,7 @@ def stragglers(job: Ranks) -> pl.DataFrame:
     of the clocks, and at least a hundredth of a step. The cause is what the rank spends more time
     on than the median of the others; their waits do not hide it. `clocks` means the clock rate of
     its device: it runs the same kernels, and each of them more slowly; `experts`, that it computes
-    more and has more data in its all-to-alls, which bring tokens to their experts.
+    more and has more data in its all-to-alls, as those have that bring tokens to busy experts.
     """
     every, table = job.ranks_by_key(), rank_lateness_by_round(job)
     rows = [

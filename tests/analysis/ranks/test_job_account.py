@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from selftime.advice.account.job_account import account_of_job
-from selftime.analysis.ranks.job_account import MESSAGES, communication_by_group, job_account
+from selftime.analysis.ranks.job_account import communication_by_group, job_account
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.ingest.load import load
 from selftime.reports.advice.account_sentence import communication_text
@@ -30,9 +30,7 @@ def test_groups_of_a_pipeline_add_up_to_the_communication(tmp_path: Path) -> Non
     job = PipelineJob(data_parallel=2, stages=2, micro_batches=4, steps=4)
     ranks = ranks_of(tmp_path, simulate_pipeline_job(job).traces)
     found = communication_by_group(ranks)
-    assert {"DP", "PP"} <= set(found["group"].to_list()) | {
-        "PP" if name == MESSAGES else name for name in found["group"].to_list()
-    }
+    assert set(found["group"].to_list()) == {"DP", "PP", "mp_group"}
     assert found["time"].sum() == pytest.approx(class_time(ranks))
     assert (found["waiting"] <= found["time"]).all()
 

@@ -132,6 +132,26 @@ def test_collectives_keep_their_order_whatever_thread_of_the_group_runs_them() -
     assert found.matched_share == 1.0
 
 
+def test_messages_on_the_thread_that_calls_for_them_stay_in_its_order() -> None:
+    def recording(at: int, reduced_at: int) -> EventColumns:
+        rows = [("gloo:all_reduce", HOST, 8, at + reduced_at, at + reduced_at + 4, 0)]
+        for name, start in (
+            ("c10d::send", 2),
+            ("gloo:send", 4),
+            ("aten::mm", 12),
+            ("aten::add", 22),
+        ):
+            rows.append((name, HOST, MAIN.thread, at + start, at + start + 6, 0))
+        return events(rows, steps={1: (at, at + 40)})
+
+    found = time_mapping(recording(100, 15), recording(1000, 1), [(1, 1)])
+    assert found.map(MAIN, instants(102, 104, 112, 118, 122)).tolist() == [
+        *(1002, 1004, 1012, 1018, 1022)
+    ]
+    assert found.map(Track(HOST, 8), instants(115, 119)).tolist() == [1001, 1005]
+    assert found.matched_share == 1.0
+
+
 def test_device_work_is_found_by_its_launch() -> None:
     def recording(at: int, works: list[int], first: int) -> EventColumns:
         rows = [

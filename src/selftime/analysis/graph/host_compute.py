@@ -53,7 +53,7 @@ def host_compute_in_spans(trace: Trace, thread: Ints, begin: Ints, end: Ints) ->
     host = host.with_columns(
         usual=pl.col("self").mean().over("name", "line").round().cast(pl.Int64)
     )
-    code = {name: _hash_of_name(name) for name in host["name"].unique()}
+    code = {name: hash_of_name(name) for name in host["name"].unique()}
     host = host.with_columns(code=pl.col("name").replace_strict(code, return_dtype=pl.Int64))
     for number in np.unique(thread).tolist():
         own = host.filter(pl.col("number") == number)
@@ -68,6 +68,6 @@ def host_compute_in_spans(trace: Trace, thread: Ints, begin: Ints, end: Ints) ->
     return HostCompute(shorter[0], shorter[1], found.work)
 
 
-def _hash_of_name(name: str) -> int:
+def hash_of_name(name: str) -> int:
     """Returns a number that is the same in each process."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")

@@ -9,7 +9,6 @@ Beside collectives there are two other kinds of nodes: the ends of steps; and jo
 where so many paths meet that what follows is told from there on.
 """
 
-import hashlib
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
@@ -18,7 +17,7 @@ import polars as pl
 
 from selftime.analysis.graph.building import dependency_graph
 from selftime.analysis.graph.dependency_graphs import CODE_OF_ALL_STREAMS, DependencyGraph
-from selftime.analysis.graph.host_compute import host_compute_in_spans
+from selftime.analysis.graph.host_compute import hash_of_name, host_compute_in_spans
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.ranks.collectives import collectives_of_trace
 from selftime.nesting import NO_SLICE
@@ -108,7 +107,7 @@ class _Condensing:
         duration = graph.work.end - graph.work.start
         named = pl.DataFrame({"name": names, "duration": duration})
         usual = named.select(pl.col("duration").mean().over("name").round().cast(pl.Int64))
-        code = {name: _hash_of_name(name) for name in names.unique()}
+        code = {name: hash_of_name(name) for name in names.unique()}
         work = graph.work
         columns = (work.id, work.stream, work.start, duration, usual.to_series().to_numpy())
         lags = (work.launch_latency, work.gap_after_previous_work)
@@ -214,11 +213,6 @@ class _Condensing:
 
 _START: Final = _Path(0, 0, 0, 0, 0)
 _ALL_BITS: Final = (1 << 64) - 1
-
-
-def _hash_of_name(name: str) -> int:
-    """Returns a number that is the same in each process."""
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
 
 
 def _later(paths: _Paths, time: int) -> _Paths:

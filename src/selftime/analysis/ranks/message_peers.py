@@ -6,7 +6,7 @@ within their process group.
 """
 
 import json
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ import polars as pl
 from selftime.analysis.ranks.rank_and_process_groups import process_groups
 from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import slices_on
+from selftime.array_types import Ints
 from selftime.names.collectives import parallel_axes_of_group
 from selftime.trace import Trace
 
@@ -45,7 +46,7 @@ def with_peers_of_messages(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _peers_by_call(trace: Trace, kind: str, starts: np.ndarray[Any, Any]) -> list[int | None]:
+def _peers_by_call(trace: Trace, kind: str, starts: Ints) -> list[int | None]:
     """Returns the rank in the job that each message goes to or comes from; None if unknown."""
     host = slices_on(trace, "host")
     calls = host.filter(host["name"].cast(pl.String) == _CALL_OF_MESSAGE[kind]).sort("start")
@@ -56,8 +57,9 @@ def _peers_by_call(trace: Trace, kind: str, starts: np.ndarray[Any, Any]) -> lis
     if calls.height == starts.size:  # a message may begin while a later one is called for
         at[order] = np.arange(starts.size)
     told = slices_with_arguments(trace, "op_args", calls.select("id"), "concrete_inputs")
+    ranks = _ranks_of_pipeline(trace)
     peers = [
-        _rank_in_job(trace, _peer_in_group(text))
+        _rank_in_job(ranks, _peer_in_group(text))
         for text in told["concrete_inputs"].cast(pl.String).to_list()
     ]
     return [peers[call] if call >= 0 else None for call in at.tolist()]
@@ -71,18 +73,20 @@ def _peer_in_group(inputs: str | None) -> int | None:
         return None
 
 
-def _rank_in_job(trace: Trace, peer: int | None) -> int | None:
-    """Returns the rank in the job of a rank in a process group; None if the group is unknown."""
+def _rank_in_job(ranks: list[int] | None, peer: int | None) -> int | None:
+    """Returns the rank in the job of a rank in a group of `ranks`; None if that is unknown."""
     if peer is None or peer < 0:
         return None
-    ranks = _ranks_of_pipeline(trace)
     if ranks is None:
         return peer  # the trace lists no groups: the program has but one
     return ranks[peer] if peer < len(ranks) else None
 
 
 def _ranks_of_pipeline(trace: Trace) -> list[int] | None:
-    """Returns the ranks of the group that sends messages; empty if it is not clear which."""
+    """Returns the ranks of the group that sends messages; empty if it is not clear which.
+
+    None if the trace lists no groups.
+    """
     groups = process_groups(trace)
     if not groups.height:
         return None

@@ -42,7 +42,7 @@ _MIN_SHARE_OF_TOKENS: Final = 1.1
 _CLAUSE_BY_LATENESS_CAUSE: Final = {
     "compute": "it has more to compute",
     "clocks": "it runs the same kernels, and each of them more slowly",
-    "experts": "its experts get more tokens",
+    "experts": "all-to-alls bring it more data",
     "gc": "Python collects garbage on it for longer",
     "data": "its batches come later",
     "host": "its host code takes longer",

@@ -18,8 +18,8 @@ from selftime.capture.trace_file.event_columns import HOST, EventColumns
 MAX_COMPARED_PAIRS: Final = 4_000_000
 """Largest product of the numbers of events between an equal begin and an equal end of two steps
 that are compared one by one; above it, these events are not matched."""
-
-
+_CALL_PREFIX: Final = "c10d::"
+"""Prefix of the operators with which a program calls for collectives, in a thread of its own."""
 _PROCESS_GROUPS: Final = -1
 """Stands for all threads in which process groups run collectives."""
 
@@ -83,8 +83,9 @@ def _rows_by_thread(events: EventColumns, step: int) -> dict[int, Ints]:
     by_thread = {thread: rows[threads == thread] for thread in set(threads.tolist())}
     run = []
     for thread, own in list(by_thread.items()):
-        is_one = np.array([names.is_host_collective(events.name[row]) for row in own.tolist()])
-        if is_one.any():
+        told = [events.name[row] for row in own.tolist()]
+        is_one = np.array([names.is_host_collective(name) for name in told])
+        if is_one.any() and not any(name.startswith(_CALL_PREFIX) for name in told):
             run.append((by_thread.pop(thread), is_one))
     if run:
         by_thread[_PROCESS_GROUPS] = _rows_by_collective(events, run)

@@ -131,8 +131,9 @@ FIX_TEXT_BY_LATENESS_CAUSE: Final = {
     "over all ranks, and do on every rank what only this one does.",
     "clocks": "See why the device of this rank is slower: heat, a power limit, another program on "
     "it (`nvidia-smi -q -d PERFORMANCE,CLOCK`); or leave it out.",
-    "experts": "Share tokens out evenly over experts: a loss or a bias that balances the router, a "
-    "capacity per expert, or busy experts on different ranks.",
+    "experts": "Share out evenly what all-to-alls bring: tokens over experts, by a loss or a bias "
+    "that balances the router, a capacity per expert, or busy experts on different ranks; or rows "
+    "of tables.",
     "gc": "Keep the garbage collector from running within steps: `gc.freeze()` after the first, "
     "and `gc.collect()` on all ranks in the same step.",
     "host": "See what the program does on this rank alone between operators, and do it rarely, "

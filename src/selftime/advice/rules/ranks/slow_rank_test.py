@@ -130,7 +130,7 @@ def test_the_advice_for_another_rank_names_the_late_rank(rule: Rule, tmp_path: P
     assert outcome.saving.estimate_ms == pytest.approx(LATE_MS, rel=0.1)
 
 
-def test_a_rank_whose_experts_get_more_tokens_is_told_apart(rule: Rule) -> None:
+def test_a_rank_that_gets_more_in_all_to_alls_is_told_apart(rule: Rule) -> None:
     steps = "ssssssssssssttttttttttttuuuuuuuuuuuuvvvvvvvvvvvv"
     drawing = f"""
     column = 1 ms
@@ -159,6 +159,6 @@ dtype = Float; in_elements = 1000; out_elements = 1000
     assert isinstance(job, Job)
     [finding] = rule(job.traces[sorted(job.traces)[1]], Ranks.of(job))
     assert isinstance(finding, Finding)
-    assert finding.title == "`rank 1` makes the other one wait: its experts get more tokens"
+    assert finding.title == "`rank 1` makes the other one wait: all-to-alls bring it more data"
     told = {one.metric: one.value for one in finding.evidence}
     assert told["data in its all-to-alls, as a ratio to the other ranks"] == 3.0
