@@ -115,6 +115,16 @@ export interface ProcessGroup {
   ranks: number[] | null;
 }
 
+/** A way to group the ranks of a job, such as by stage or host, and how that is known. */
+export interface RankOrder {
+  /** Its name in the address of the page. */
+  name: string;
+  title: string;
+  how: string;
+  /** The groups in order, with the keys of their ranks. */
+  groups: { title: string; ranks: number[] }[];
+}
+
 /** The job that a trace belongs to, with its ranks and process groups. */
 export interface Job {
   /** The number of ranks; null if unknown. */
@@ -129,6 +139,8 @@ export interface Job {
   /** Number of ranks, device, error of the clocks and number of groups, as texts. */
   facts: string[];
   account: JobAccount | null;
+  /** By what the ranks can be grouped, besides their numbers. */
+  orders: RankOrder[];
   /** What the trace of a single rank does not show; null if there are several. */
   single_rank_note: string | null;
 }

@@ -15,6 +15,10 @@ _RANK_IN_FILE_NAME: Final = re.compile(
     r"|(?<![^\W_])r(\d{1,9})(?![^\W_])"
 )
 _AXIS_POSITION: Final = re.compile(r"(?<![^\W_])(TP|DP|PP|EP|CP|SP)[-_=]?(\d{1,9})(?![^\W_])")
+_HOST_IN_FILE_NAME: Final = re.compile(
+    r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)_(?:rank\d+_)?\d+\.\d{10,}\.pt\.trace\.json(?:\.gz)?"
+)
+"""Name that PyTorch's handler for TensorBoard gives a file: host, process id and time."""
 
 _MAX_RANK_DIGITS: Final = 10
 """Largest number of digits of a rank that is written as text."""
@@ -32,6 +36,20 @@ def rank_in_file_name(file_name: str) -> int | None:
     """
     found = {int(told[1] or told[2]) for told in _RANK_IN_FILE_NAME.finditer(file_name)}
     return found.pop() if len(found) == 1 else None
+
+
+def host_in_file_name(file_name: str) -> str | None:
+    """Returns the host in a file name of PyTorch's handler for TensorBoard; None if there is none.
+
+    >>> host_in_file_name("node-7_4711.1700000000000000000.pt.trace.json")
+    'node-7'
+    >>> host_in_file_name("rank3_4711.1700000000000.pt.trace.json"), host_in_file_name("a_1.json")
+    (None, None)
+    """
+    found = _HOST_IN_FILE_NAME.fullmatch(file_name)
+    if found is None or rank_in_file_name(found["host"]) is not None:
+        return None
+    return found["host"]
 
 
 def parallel_axes_in_file_name(file_name: str) -> str | None:

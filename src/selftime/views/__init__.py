@@ -11,6 +11,7 @@ from selftime.trace import Job, TraceInJob
 from selftime.views.account import account
 from selftime.views.annotations import annotations
 from selftime.views.arrivals import arrivals
+from selftime.views.collective_waits import collective_waits
 from selftime.views.collectives import collectives
 from selftime.views.copies import copies
 from selftime.views.critical_path import critical_path
@@ -20,6 +21,7 @@ from selftime.views.health import health
 from selftime.views.idle import idle
 from selftime.views.imbalance import imbalance
 from selftime.views.job_path import job_path
+from selftime.views.job_what_if import job_what_if
 from selftime.views.kernels import kernels
 from selftime.views.launches import launches
 from selftime.views.lines import lines
@@ -98,9 +100,11 @@ VIEWS: dict[str, View[Any]] = {
         off_path,
         job_path,
         imbalance,
+        job_what_if,
         ranks,
         stragglers,
         arrivals,
+        collective_waits,
         memory_curve,
         memory_holders,
         memory_events,

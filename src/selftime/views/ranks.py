@@ -12,6 +12,7 @@ from selftime.analysis.ranks.lateness import (
     differing_time_categories_of_ranks,
     rank_lateness_by_round,
 )
+from selftime.analysis.ranks.rank_places import rank_places
 from selftime.schema import Column
 from selftime.units import count_text
 from selftime.views.view_declaration import view
@@ -171,6 +172,22 @@ _STEP_TIME_COLUMNS = ("time", "host_time", "device_time", *STEP_TIME_PARTS)
         "Median difference between ranks of the ends of collectives, with clocks corrected.",
         True,
     ),
+    Column(
+        "own_work",
+        pl.Float64,
+        "ns",
+        "Time per step in which the rank did not just communicate: `time` less `communication`.",
+        True,
+    ),
+    Column(
+        "stage",
+        pl.Int64,
+        "id",
+        "The stage of a pipeline that the rank computes, by its messages, else by its process "
+        "group; null without a pipeline.",
+        True,
+    ),
+    Column("host", pl.String, "name", "The machine that the rank ran on; null if unknown.", True),
     Column("device", pl.String, "name", "The name of the rank's device.", True),
     Column("note", pl.String, "sentence", "Problems with the rank's trace.", True),
 )
@@ -184,14 +201,17 @@ def ranks(job: Ranks, *, by: Literal["rank", "step"] = "rank") -> pl.DataFrame:
     0.
     """
     every = job.ranks_by_key()
-    rows = _rows_by_step(job, every) if by == "step" else _rows_by_rank(job, every)
+    table = _table_by_step(job, every) if by == "step" else _table_by_rank(job, every)
+    return table.sort("rank", "label", "step", nulls_last=True)
+
+
+def _table_by_rank(job: Ranks, rank_by_key: dict[int, RankOfJob]) -> pl.DataFrame:
+    rows = _rows_by_rank(job, rank_by_key)
     rows += [
         {"label": f"rank {rank}", "rank": rank, "note": "missing: there is no trace of it"}
         for rank in job.missing
-        if by == "rank"
     ]
-    table = pl.DataFrame(rows, schema={c.name: c.dtype for c in ranks.columns}, orient="row")
-    return table.sort("rank", "label", "step", nulls_last=True)
+    return pl.DataFrame(rows, schema={c.name: c.dtype for c in ranks.columns}, orient="row")
 
 
 def _rows_by_rank(job: Ranks, rank_by_key: dict[int, RankOfJob]) -> list[dict[str, Any]]:
@@ -207,16 +227,21 @@ def _rows_by_rank(job: Ranks, rank_by_key: dict[int, RankOfJob]) -> list[dict[st
     )
     waits = {row.pop("rank"): row for row in of_rounds.iter_rows(named=True)}
     shared, notes = _collective_count_columns_by_rank(job), _notes_on_unshared_steps(job)
+    places = rank_places(job)
     rows = []
     for key, rank in rank_by_key.items():
         row: dict[str, Any] = {
             "label": rank.label,
             "rank": rank.rank,
             "device": rank.summary.device,
+            "stage": places.stage.get(key),
+            "host": places.host.get(key),
         }
         if key in steps:
             row |= steps[key].select(pl.col(_STEP_TIME_COLUMNS).mean()).row(0, named=True)
             row["steps"] = int(rank.summary.steps["counted"].sum())
+            own_work = (pl.col("time") - pl.col("communication")).mean()
+            row["own_work"] = steps[key].select(own_work).item()
         clock = clocks.clock_by_rank.get(key)
         if clock is not None and clock.residual is not None and len(rank_by_key) > 1:
             row |= {"clock": clock.offset, "drift": clock.drift, "residual": clock.residual}
@@ -256,38 +281,63 @@ def _notes_on_unshared_steps(job: Ranks) -> dict[int, str]:
     }
 
 
-def _rows_by_step(job: Ranks, rank_by_key: dict[int, RankOfJob]) -> list[dict[str, Any]]:
+def _table_by_step(job: Ranks, rank_by_key: dict[int, RankOfJob]) -> pl.DataFrame:
     """Returns a row for each step of each rank, with its waits in collectives."""
-    found = collectives_with_rounds(job).filter(pl.col("place").is_not_null())
-    waits: dict[tuple[int, int], dict[str, Any]] = {}
-    if found.height:
-        told = pl.col("wait").count() > 0
-        table = found.group_by("rank", "place").agg(
+    places = rank_places(job)
+    tables = [
+        rank.summary.steps.select(
+            pl.col(_STEP_TIME_COLUMNS).cast(pl.Float64),
+            own_work=(pl.col("time") - pl.col("communication")).cast(pl.Float64),
+            step=pl.col("number").cast(pl.Int64),
+            place=pl.int_range(pl.len(), dtype=pl.Int64),
+            key=pl.lit(key, pl.Int64),
+            label=pl.lit(rank.label),
+            rank=pl.lit(rank.rank, pl.Int64),
+            stage=pl.lit(places.stage.get(key), pl.Int64),
+            host=pl.lit(places.host.get(key), pl.String),
+        )
+        for key, rank in rank_by_key.items()
+        if rank.summary.steps.height
+    ]
+    if not tables:
+        return ranks.table_of(pl.DataFrame())
+    steps = pl.concat(tables)
+    for more in (_waits_by_step(job), _lateness_by_step(job)):
+        if more.height:
+            steps = steps.join(more, on=("key", "place"), how="left")
+    return ranks.table_of(steps)
+
+
+def _waits_by_step(job: Ranks) -> pl.DataFrame:
+    """Returns the waits in collectives by rank (key) and index of its step (place)."""
+    found = collectives_with_rounds(job)
+    if not found.height:
+        return pl.DataFrame()
+    told = pl.col("wait").count() > 0
+    return (
+        found.filter(pl.col("place").is_not_null())
+        .group_by("rank", "place")
+        .agg(
             pl.when(told).then(pl.col("waited").sum()).alias("waited"),
             pl.when(told).then(pl.col("last").sum()).alias("last"),
             pl.col("transfer").sum(),
             pl.len().alias("collectives"),
             pl.col("match").count().alias("matched"),
         )
-        waits = {(row.pop("rank"), row.pop("place")): row for row in table.iter_rows(named=True)}
-    late = _lateness_ns_by_rank_and_step_index(job)
-    rows = []
-    for key, rank in rank_by_key.items():
-        for place, step in enumerate(rank.summary.steps.iter_rows(named=True)):
-            row = {name: step[name] for name in _STEP_TIME_COLUMNS}
-            row |= {"label": rank.label, "rank": rank.rank, "step": step["number"]}
-            row |= waits.get((key, place), {})
-            row["late"] = late.get((key, place))
-            rows.append(row)
-    return rows
-
-
-def _lateness_ns_by_rank_and_step_index(job: Ranks) -> dict[tuple[int, int], float]:
-    """Returns how many ns late each rank came to collectives, by (rank, step index)."""
-    places = collectives_with_rounds(job).group_by("rank", "round").agg(pl.col("place").min())
-    both = (
-        rank_lateness_by_round(job).join(places, on=("rank", "round")).drop_nulls(["place", "late"])
+        .select(
+            pl.col("rank").alias("key"),
+            pl.col("place").cast(pl.Int64),
+            pl.all().exclude("rank", "place"),
+        )
     )
-    return {
-        (rank, place): late for rank, place, late in both.select("rank", "place", "late").rows()
-    }
+
+
+def _lateness_by_step(job: Ranks) -> pl.DataFrame:
+    """Returns how late (ns) each rank came to collectives, by rank (key) and step index (place)."""
+    places = collectives_with_rounds(job).group_by("rank", "round").agg(pl.col("place").min())
+    both = rank_lateness_by_round(job).join(places, on=("rank", "round"))
+    return (
+        both.drop_nulls(["place", "late"])
+        .group_by(key="rank", place=pl.col("place").cast(pl.Int64))
+        .agg(pl.col("late").last())
+    )

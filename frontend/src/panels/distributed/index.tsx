@@ -1,4 +1,4 @@
-// The panel of a job's ranks: what their steps are spent on, waits, and collectives.
+// The panel of a job's ranks: what their steps are spent on and would be, waits, and collectives.
 
 import "./style.css";
 import type { Job } from "../../data/api.ts";
@@ -10,13 +10,15 @@ import { JobLead } from "./account.tsx";
 import { RankTable } from "./rank-table.tsx";
 import { Collectives } from "./collectives.tsx";
 import { Groups } from "./groups.tsx";
-import { HeatSection } from "./heatmap.tsx";
 import { JobState } from "./job-state.tsx";
+import { MapSection } from "./map/section.tsx";
 import { Verdicts } from "./verdicts.tsx";
+import { WaitsSection } from "./waits/section.tsx";
+import { WhatIfSwitches } from "./what-if/switches.tsx";
 
 KEYS["distributed"] = [
   ["Arrows", "in the map: from rank to rank, from step to step"],
-  ["Enter", "in the map: the timeline of the rank at the step"],
+  ["Enter", "in the map: what the rank did in the step; again: its timeline there"],
 ];
 
 export interface JobProps extends PanelProps {
@@ -55,7 +57,9 @@ function Known(props: JobProps) {
       {job.account !== null && <JobLead account={job.account} />}
       {several && <QueryResult asked={ranks}>{(table) => <RankTable {...props} table={table} />}</QueryResult>}
       {several && <QueryResult asked={stragglers}>{(table) => <Verdicts {...props} table={table} />}</QueryResult>}
-      {several && <HeatSection {...props} />}
+      {several && <WhatIfSwitches {...props} />}
+      {several && <MapSection {...props} />}
+      {several && <WaitsSection {...props} />}
       <Collectives {...props} />
       <Groups job={job} />
     </>

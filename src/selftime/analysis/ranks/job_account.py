@@ -9,8 +9,8 @@ from typing import Any, Final
 import polars as pl
 
 from selftime.analysis.account.time_classes import TIME_CLASSES
+from selftime.analysis.ranks.communication_groups import communication_groups
 from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
-from selftime.names.collectives import parallel_axes_of_group
 
 _RANK_ACCOUNT_SCHEMA: Final[dict[Any, Any]] = {
     "class": pl.String,
@@ -72,8 +72,6 @@ def job_account(ranks: Ranks) -> pl.DataFrame:
     return spent.cast(_JOB_ACCOUNT_SCHEMA)
 
 
-MESSAGES: Final = "messages"
-"""The group of sends and receives, which are between two ranks."""
 _GROUP_SCHEMA: Final[dict[Any, Any]] = {
     "group": pl.String,
     "time": pl.Float64,
@@ -97,24 +95,12 @@ def communication_by_group(ranks: Ranks) -> pl.DataFrame:
     rows = collectives_on_one_clock(ranks).rows
     if not rows.height or not steps:
         return pl.DataFrame(schema=_GROUP_SCHEMA)
-    description = pl.col("group_description")
-    axes = {
-        text: parallel_axes_of_group(text) or text
-        for text in rows["group_description"].drop_nulls().unique().to_list()
-    }
-    axis = description.replace_strict(axes, default=None, return_dtype=pl.String)
-    group = (
-        pl.when(
-            pl.col("collective").is_in(["send", "recv"]) & ~(axis == "PP").fill_null(value=False)
-        )
-        .then(pl.lit(MESSAGES))
-        .otherwise(axis)
-    )
     per_step = pl.col("accounted") / pl.col("rank").replace_strict(steps, default=None)
     waiting = pl.min_horizontal("wait", "accounted").fill_null(0) / pl.col("accounted")
     told = (
-        rows.filter(pl.col("rank").is_in(list(steps)) & (pl.col("accounted") > 0))
-        .group_by(group.alias("group"))
+        rows.with_columns(group=communication_groups(rows))
+        .filter(pl.col("rank").is_in(list(steps)) & (pl.col("accounted") > 0))
+        .group_by("group")
         .agg(time=per_step.sum() / len(steps), waiting=(per_step * waiting).sum() / len(steps))
     )
     whole = job_account(ranks).filter(pl.col("class") == "communication")["mean"].sum()

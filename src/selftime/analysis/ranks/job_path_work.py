@@ -3,7 +3,7 @@
 Peers are the ranks of the same stage of a pipeline; without a pipeline, all ranks.
 """
 
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,13 @@ from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
 from selftime.analysis.ranks.lateness import median_of_other_rows_in_group
 from selftime.analysis.students_t import one_sided_t_test_p_value
 from selftime.array_types import Flags, Floats, Ints
+
+Imbalance: TypeAlias = Literal["slow ranks", "unequal stages", "unequal micro-batches"]
+SLOW_RANKS: Final = "slow ranks"
+UNEQUAL_STAGES: Final = "unequal stages"
+UNEQUAL_MICRO_BATCHES: Final = "unequal micro-batches"
+IMBALANCES: Final[tuple[Imbalance, ...]] = get_args(Imbalance)
+"""The kinds of imbalance between ranks without which a job can be computed."""
 
 _SAME_DEVICE_WORK: Final = ("work", "stage")
 """Columns that are equal on paths whose device work is the same."""
@@ -61,21 +68,17 @@ class JobPathWork:
         """The work as recorded."""
         return self._device + self._host
 
-    @property
-    def with_equal_stages(self) -> Floats:
-        """The work if each stage had as much to compute as the mean stage."""
-        return np.asarray(self._device / self._load + self._host)
-
-    @property
-    def with_equal_micro_batches(self) -> Floats:
-        """The work if the same device work took as long each time."""
-        return self._equal_device_times() + self._host
-
-    @property
-    def balanced(self) -> Floats:
-        """The work if stages, ranks and micro-batches were alike."""
-        device = self._equal_device_times() / self._device_ratio / self._load
-        return np.asarray(device + self._host_of_peers)
+    def without(self, *imbalances: Imbalance) -> Floats:
+        """Returns the work without some kinds of imbalance, all of them together."""
+        device = self._device
+        if UNEQUAL_MICRO_BATCHES in imbalances:
+            device = self._equal_device_times()
+        if SLOW_RANKS in imbalances:
+            device = device / self._device_ratio
+        if UNEQUAL_STAGES in imbalances:
+            device = device / self._load
+        host = self._host_of_peers if SLOW_RANKS in imbalances else self._host
+        return np.asarray(device + host)
 
     def as_peers(self, ranks: list[int]) -> Floats:
         """Returns the work if these ranks took as long for it as their peers."""

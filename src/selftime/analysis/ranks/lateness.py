@@ -102,10 +102,12 @@ def collectives_with_rounds(ranks: Ranks) -> pl.DataFrame:
     `waited` is the wait without the part during which an earlier collective of the rank waited. A
     cause is the time in ns that the rank spent on it since the start of the previous collective;
     null for the first. `round` is the number of the profiler's step where every rank has it, else
-    the index of the step of the rank with the common clock; null if unknown.
+    the index of the step of the rank with the common clock; null if unknown. `row` is the number of
+    the row in `collectives_on_one_clock`.
     """
     found = collectives_on_one_clock(ranks)
-    rows = _collectives_with_own_waits(_collectives_with_cause_times(found.rows))
+    numbered = found.rows.with_row_index("row")
+    rows = _collectives_with_own_waits(_collectives_with_cause_times(numbered))
     matched = rows.filter(pl.col("match").is_not_null())
     if matched.height and matched["step"].null_count() == 0:
         return rows.with_columns(round=pl.when(pl.col("match").is_not_null()).then("step"))

@@ -39,6 +39,7 @@ from selftime.analysis.steps.steady_steps import (
     steps_with_counted_flags,
 )
 from selftime.intervals import Intervals, covered_time_before, subtract, union
+from selftime.names.process_ranks import host_in_file_name
 from selftime.trace import Trace
 
 LATENESS_CAUSES: Final = ("compute", "gc", "data", "host")
@@ -161,6 +162,8 @@ class RankSummary:
     """One row per path between them; one from the begin of the recording has its lag from
     `origin`.
     """
+    host: str | None = None
+    """The name of the machine that the rank ran on; None if unknown."""
 
 
 @cached_per_trace
@@ -199,7 +202,16 @@ def rank_summary(trace: Trace) -> RankSummary:
         _steps_before_recording(trace),
         nodes,
         paths,
+        _host_of_trace(trace),
     )
+
+
+def _host_of_trace(trace: Trace) -> str | None:
+    """Returns the machine's name from the facts of the recording, else from the file's name."""
+    told = trace.facts.get("host")
+    if isinstance(told, str) and told:
+        return told
+    return host_in_file_name(trace.source.replace("\\", "/").rpartition("/")[2])
 
 
 def _accounted_times(segments: pl.DataFrame, slice_ids: pl.Series) -> pl.Series:

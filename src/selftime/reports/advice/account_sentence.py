@@ -20,7 +20,7 @@ from selftime.advice.account.job_account import (
 )
 from selftime.advice.advice_result import Advice
 from selftime.analysis.account.step_bounds import bound_by_phrase
-from selftime.analysis.ranks.job_account import MESSAGES
+from selftime.analysis.ranks.communication_groups import MESSAGES
 from selftime.reports.advice.account_places import (
     HOST_COMPUTING,
     UNRECORDED_PHRASES,

@@ -1,6 +1,5 @@
 """Groups traces into jobs (all ranks of one run), and describes a job for the web page."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,12 +9,14 @@ from typing import Any, Final
 from selftime import names
 from selftime.analysis.ranks.clocks import RankClock, RankClocks
 from selftime.analysis.ranks.job_ranks import RankOfJob, Ranks, collectives_on_one_clock
+from selftime.analysis.ranks.rank_places import parse_ranks_of_group
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.ingest.job_ranks import TraceIdentity, identity_of_trace, job_members
 from selftime.ingest.trace_listing import ListedTrace
 from selftime.ingest.trace_paths import skip_reasons_of_duplicates
 from selftime.names.collectives import parallel_axes_of_group
 from selftime.reports.page_data.job_account import job_account_data
+from selftime.reports.page_data.rank_orders import rank_orders_data
 from selftime.reports.plain import plain
 from selftime.trace import Trace, TraceInJob
 from selftime.units import count_text, time_text
@@ -173,6 +174,7 @@ def page_data_of_job(job: PageJob) -> dict[str, Any]:
         "groups": groups,
         "facts": _job_facts(ranks, clocks, len(groups)),
         "account": job_account_data(ranks),
+        "orders": rank_orders_data(ranks, groups),
         "single_rank_note": _single_rank_note(ranks) if len(ranks_by_key) == 1 else None,
     }
 
@@ -264,7 +266,7 @@ def _process_group_entries(ranks_by_key: Mapping[int, RankOfJob]) -> Iterator[di
 
 def _process_group_entry(group_name: str | None, ranks_text: str | None) -> dict[str, Any]:
     """Returns the JSON entry of a process group of which only the name and ranks are known."""
-    members = _parse_ranks_of_group(ranks_text)
+    members = parse_ranks_of_group(ranks_text)
     size = None if members is None else len(members)
     return {
         "group": group_name,
@@ -273,14 +275,3 @@ def _process_group_entry(group_name: str | None, ranks_text: str | None) -> dict
         "size": size,
         "ranks": members,
     }
-
-
-def _parse_ranks_of_group(ranks_json: str | None) -> list[int] | None:
-    """Returns the ranks of a process group; None if the trace does not list all of them."""
-    try:
-        members = json.loads(ranks_json or "")
-    except ValueError:
-        return None
-    if not isinstance(members, list) or not all(isinstance(member, int) for member in members):
-        return None
-    return members

@@ -12,7 +12,7 @@ function job(...clocks: readonly Pick<TraceClock, "shift" | "drift">[]): Job {
   const ranks = clocks.map((clock, key) => ({
     key, label: `rank ${key}`, rank: key, device: null, residual: 1, traces: [{ trace: `trace ${key}`, origin: null, ...clock }],
   }));
-  return { size: clocks.length, ranks, missing: [], refused: [], notes: [], residual: 1, groups: [], facts: [], account: null, single_rank_note: null };
+  return { size: clocks.length, ranks, missing: [], refused: [], notes: [], residual: 1, groups: [], facts: [], account: null, orders: [], single_rank_note: null };
 }
 
 describe("ranks beside the shown one", () => {
