@@ -16,6 +16,7 @@ from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.intervals import covered_time_before, subtract
+from selftime.names.collective_kernels import collective_of_kernel
 from selftime.names.collectives import bandwidth_bytes, collective_of
 from selftime.trace import Trace
 
@@ -188,13 +189,15 @@ def _collectives_with_recorded_arguments(
         column for column in _COLLECTIVE_ARGUMENT_COLUMNS if told[column].dtype == pl.Categorical
     ]
     told = told.with_columns(pl.col(texts).cast(pl.String))
-    kinds = {
-        name: collective_of(name)
-        for column in ("name", "collective")
-        for name in told[column].cast(pl.String).unique().drop_nulls().to_list()
-    }
-    by_name = pl.col("name").cast(pl.String).replace_strict(kinds, return_dtype=pl.String)
-    by_record = pl.col("collective").replace_strict(kinds, return_dtype=pl.String)
+    by_name, by_record = (
+        pl.col(column)
+        .cast(pl.String)
+        .replace_strict(
+            {name: kind_of(name) for name in told[column].cast(pl.String).unique().drop_nulls()},
+            return_dtype=pl.String,
+        )
+        for column, kind_of in (("name", collective_of_kernel), ("collective", collective_of))
+    )
     told = told.with_columns(collective=by_record.fill_null(by_name).fill_null("other"))
     return told.with_columns(bytes=_bandwidth_sizes_in_bytes(told)).drop("name")
 
