@@ -62,3 +62,17 @@ def test_calls_tell_the_other_rank(
 def test_a_message_that_no_call_is_known_of_has_no_peer(tmp_path: Path) -> None:
     found = collectives_of_trace(trace_of(tmp_path, [("isend", 3)], None))
     assert found["destination"].to_list() == [None]
+
+
+def test_in_a_job_of_two_the_other_rank_is_the_peer_of_any_message(tmp_path: Path) -> None:
+    path = tmp_path / "rank1.json"
+    event = {"ph": "X", "pid": 1, "tid": 1, "cat": "user_annotation", "dur": 2}
+    events = [event | {"name": f"gloo:{kind}", "ts": 1} for kind in ("send", "recv", "all_reduce")]
+    info = {"backend": "gloo", "rank": 1, "world_size": 2}
+    path.write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
+    trace = load(path, cache=False)
+    assert isinstance(trace, Trace)
+    found = collectives_of_trace(trace).sort("collective")
+    assert found["collective"].to_list() == ["allreduce", "recv", "send"]
+    assert found["source"].to_list() == [None, 0, None]
+    assert found["destination"].to_list() == [None, None, 0]

@@ -156,7 +156,8 @@ def align_collectives_on_one_clock(summaries: Mapping[int, RankSummary]) -> Alig
     found = match_collectives_across_ranks(_with_pairs_as_groups(rows))
     is_known = ~pl.col("is_of_any_group") | (found["collective"] == "transfer")
     rows = rows.with_columns(match=pl.when(is_known).then(found["match"])).drop("is_of_any_group")
-    clocks = _clocks_aligned_by_collectives(rows)
+    named = {rank: summary.clock for rank, summary in summaries.items() if summary.clock}
+    clocks = _clocks_aligned_by_collectives(rows, named)
     known = [rank for rank, clock in clocks.clock_by_rank.items() if clock.residual is not None]
     return AlignedCollectives(
         _collectives_with_waits(_collectives_on_common_clock(rows, clocks), known), clocks
@@ -198,7 +199,7 @@ def _collectives_with_absolute_times(
     )
 
 
-def _clocks_aligned_by_collectives(rows: pl.DataFrame) -> RankClocks:
+def _clocks_aligned_by_collectives(rows: pl.DataFrame, named: dict[int, str]) -> RankClocks:
     """Returns the clocks, aligned by collectives, and where these do not join ranks by transfers.
 
     A sender may be done before the receiver, so that transfers align clocks less exactly.
@@ -206,11 +207,12 @@ def _clocks_aligned_by_collectives(rows: pl.DataFrame) -> RankClocks:
     kinds = [kind for kind in rows["collective"].unique().to_list() if all_ranks_end_together(kind)]
     matched = rows.filter(pl.col("match").is_not_null())
     ends = matched.select("rank", "end", collective="match")
-    clocks = align_rank_clocks(ends.filter(matched["collective"].is_in(kinds)))
+    clocks = align_rank_clocks(ends.filter(matched["collective"].is_in(kinds)), named)
     joined = {rank for rank, clock in clocks.clock_by_rank.items() if clock.residual is not None}
     if joined.issuperset(ends["rank"].unique().to_list()):
         return clocks
-    return align_rank_clocks(ends.filter(matched["collective"].is_in([*kinds, "send", "recv"])))
+    messages = matched["collective"].is_in([*kinds, "send", "recv"])
+    return align_rank_clocks(ends.filter(messages), named)
 
 
 def _collectives_on_common_clock(rows: pl.DataFrame, clocks: RankClocks) -> pl.DataFrame:

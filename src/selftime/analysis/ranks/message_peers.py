@@ -41,8 +41,15 @@ def with_peers_of_messages(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
                 peers[at] = peer
         given[column] = peers
     ranks = _ranks_in_job(trace, {peer for peers in given.values() for peer in peers})
+    is_message = {
+        "destination": pl.col("collective") == "send",
+        "source": pl.col("collective") == "recv",
+    }
     return rows.with_columns(
-        pl.col(column).fill_null(pl.Series([ranks[peer] for peer in peers], dtype=pl.Int64))
+        pl.when(is_message[column])
+        .then(pl.col(column).fill_null(pl.Series([ranks[peer] for peer in peers], dtype=pl.Int64)))
+        .otherwise(column)
+        .alias(column)
         for column, peers in given.items()
     )
 
@@ -75,13 +82,15 @@ def _ranks_in_job(trace: Trace, peers: set[int | None]) -> dict[int | None, int 
     """Returns the rank in the job of each number of a rank within the group that sends messages.
 
     That group is one in which all of them are other ranks than this one: which one is not recorded.
-    A number that would be one rank in one of these groups and another in another is unknown.
+    A number that would be one rank in one of these groups and another in another is unknown. What
+    is not recorded, as in a recording without shapes, is the only other rank of a job of two.
     """
     known = {peer for peer in peers if peer is not None}
     groups = process_groups(trace)
+    own, size = rank_and_size(trace)
+    only = 1 - own if own in {0, 1} and size == 2 else None
     if not groups.height:  # the program has but one
-        return {None: None} | {peer: peer for peer in known}
-    own = rank_and_size(trace).rank
+        return {None: only} | {peer: peer for peer in known}
     possible = [
         (ranks, description or "")
         for text, description in groups.select("ranks", "description").iter_rows()
@@ -92,7 +101,7 @@ def _ranks_in_job(trace: Trace, peers: set[int | None]) -> dict[int | None, int 
     every = named or [ranks for ranks, _ in possible]
     told = {peer: {ranks[peer] for ranks in every} for peer in known}
     sure = {peer: ranks.pop() if len(ranks) == 1 else None for peer, ranks in told.items()}
-    return {None: None} | sure
+    return {None: only} | sure
 
 
 def _listed_ranks(text: str | None) -> list[int]:

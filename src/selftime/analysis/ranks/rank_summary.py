@@ -153,6 +153,9 @@ class RankSummary:
     time in ns."""
     steps_before: int | None = None
     """What to add to the number of a profiler's step for its number in the run; None if unknown."""
+    clock: str | None = None
+    """The name of the clock that the rank's times are read from, that of its machine; None if
+    unknown."""
     path_nodes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PATH_NODES_SCHEMA))
     """One row per collective, end of a step, or joint, as in `graph.paths_between_collectives`; of
     several recordings of a rank those of the first.
@@ -197,6 +200,7 @@ def rank_summary(trace: Trace) -> RankSummary:
         .agg(time=(pl.col("end") - pl.col("start")).sum())
         .sort("class", *SOURCE_SITE_COLUMNS),
         _steps_before_recording(trace),
+        clock if isinstance(clock := trace.facts.get("boot"), str) else None,
         nodes,
         paths,
     )
