@@ -202,9 +202,9 @@ class Recorder:
                 self.on_recording_start()
 
     def pause_for_profiler(self, _profiler: str) -> bool:
-        """Ends a recording before another profiler starts; False if that is selftime's own.
+        """Ends a recording before what cannot go beside one; False if that is selftime's own.
 
-        Another one begins once that profiler has stopped, unless all steps were recorded by then.
+        Another one begins at a later step, unless all steps were recorded by then.
         """
         if self.own_work.is_going_on or os.getpid() != self._process:
             return False
