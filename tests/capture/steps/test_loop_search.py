@@ -157,5 +157,5 @@ def test_a_probe_neither_starts_nor_stops_within_a_backward_pass(searched: Searc
 def within_backward(call: Callable[[], None]) -> None:
     """Calls a function while torch runs a backward pass."""
     weight = torch.ones(2, requires_grad=True)
-    weight.register_hook(lambda _gradient: call())  # type: ignore[no-untyped-call]
-    weight.sum().backward()  # type: ignore[no-untyped-call]
+    weight.register_hook(lambda _gradient: call())  # type: ignore[no-untyped-call]  # torch
+    weight.sum().backward()  # type: ignore[no-untyped-call]  # torch
