@@ -81,9 +81,15 @@ def collectives_of_trace(trace: Trace) -> pl.DataFrame:
 def _collectives_with_only_process_group(
     trace: Trace, collective_rows: pl.DataFrame
 ) -> pl.DataFrame:
-    """Fills unknown process groups of collectives if the process is in only one group."""
-    listed = process_groups(trace)
-    if listed.height != 1:
+    """Fills unknown process groups of collectives if only one can be theirs.
+
+    Ranks do not communicate in a group of one; groups of the same ranks count as one.
+    """
+    every = process_groups(trace)
+    listed = every.filter((pl.col("size") != 1).fill_null(value=True))
+    if not listed.height or (listed.height > 1 and listed["ranks"].null_count()):
+        return collective_rows
+    if listed["ranks"].n_unique() > 1:
         return collective_rows
     untold = pl.all_horizontal(pl.col("group", "group_ranks", "group_size").is_null())
     only = listed.row(0, named=True)
