@@ -2,8 +2,9 @@
 
     SELFTIME_TRACES=FOLDER python benchmarks/job.py [--ranks 64] [--megabytes 50] [--workers 1 2]
 
-Each rank's trace is a copy of one of a ResNet trained with DDP, scaled to that size, with a rank of
-its own in the header. Nothing is read from the cache. Memory is the sum of PSS of all processes.
+Each rank's trace is a copy of one of a ResNet trained with DDP, with its collectives, scaled to
+that size, with a rank of its own in the header. Nothing is read from the cache. Memory is the sum
+of PSS of all processes.
 """
 
 import argparse
@@ -18,9 +19,11 @@ from typing import Any, Final
 
 from measure import Measured, measure
 from sheets import Column, add_format, show, table
-from traces import trace
+from traces import FOLDER, run
 
 EVENTS: Final = b'"traceEvents"'
+SOURCE: Final = "mi300-2025-resnet-ddp-recompute.json.gz"
+"""A recording of one rank that has its collectives."""
 COLUMNS: Final = (
     Column("ranks", "ranks", "count"),
     Column("workers", "processes", "count"),
@@ -55,7 +58,7 @@ def main() -> None:
 
 def written(folder: Path, ranks: int, megabytes: int) -> list[Path]:
     """The traces of the ranks of a job."""
-    head, key, events = trace("training", megabytes).read_bytes().partition(EVENTS)
+    head, key, events = _scaled(megabytes).read_bytes().partition(EVENTS)
     header = json.loads(head.rstrip().rstrip(b",") + b"}")
     paths = []
     for rank in range(ranks):
@@ -64,6 +67,19 @@ def written(folder: Path, ranks: int, megabytes: int) -> list[Path]:
         opening = json.dumps(header).removesuffix("}").encode()
         paths[-1].write_bytes(b"".join([opening, b", ", key, events]))
     return paths
+
+
+def _scaled(megabytes: int) -> Path:
+    """A trace with so many megabytes of JSON, whose work and collectives are those of one rank."""
+    traces = os.environ.get("SELFTIME_TRACES")
+    if not traces or not Path(traces, SOURCE).is_file():
+        sys.exit(f"`{SOURCE}` is missing; set SELFTIME_TRACES to the folder that has it")
+    made = FOLDER / f"rank-{megabytes}.json"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    script = Path(__file__).with_name("scale.py")
+    size = ["--megabytes", str(megabytes)]
+    run([sys.executable, str(script), str(Path(traces, SOURCE)), str(made), *size])
+    return made
 
 
 def measured(path: str, workers: int) -> Measured:
@@ -97,5 +113,4 @@ def ask(path: str, workers: int) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("BENCH_FOLDER", "build/bench")
     main()

@@ -16,7 +16,7 @@ from typing import Final
 from seeds import write_seeds
 
 HERE: Final = Path(__file__).parent
-TARGETS: Final = ("reader", "linker", "unpickler")
+TARGETS: Final = ("reader", "linker", "unpickler", "dumps")
 ONE_INPUT: Final = 20
 """Seconds after which one input of some kilobytes is a hang."""
 MEMORY: Final = 2048

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hostile import Hostile
 
-__all__ = ["PICKLES", "SOUND"]
+__all__ = ["PICKLES", "SOUND", "SOUND_DUMP"]
 
 SOUND: Final[dict[str, Any]] = {
     "device_traces": [
@@ -33,6 +33,39 @@ SOUND: Final[dict[str, Any]] = {
     "allocator_settings": {"expandable_segments": False},
 }
 """A snapshot with one of everything."""
+
+SOUND_DUMP: Final[dict[str, Any]] = {
+    "version": "2.10",
+    "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},
+    "pg_status": {"0": {"last_enqueued_collective": 2}},
+    "entries": [
+        {
+            "frames": [{"name": "train", "filename": "/repo/train.py", "line": 3}],
+            "record_id": number,
+            "pg_id": 0,
+            "process_group": ("0", "default_pg"),
+            "collective_seq_id": number + 1,
+            "p2p_seq_id": 0,
+            "op_id": number + 1,
+            "profiling_name": f"nccl:{name}",
+            "time_created_ns": 1_700_000_000_000_000_000 + number,
+            "input_sizes": [[4]],
+            "input_dtypes": ["Float"],
+            "output_sizes": [[4]],
+            "output_dtypes": ["Float"],
+            "state": state,
+            "time_discovered_started_ns": None,
+            "time_discovered_completed_ns": None,
+            "retired": state == "completed",
+            "timeout_ms": 600_000,
+            "is_p2p": False,
+        }
+        for number, (name, state) in enumerate(
+            (("all_reduce", "completed"), ("all_gather", "scheduled"))
+        )
+    ],
+}
+"""A dump of the Flight Recorder of one of two ranks, which waits in its second collective."""
 
 _HEADER: Final = b"\x80\x04"
 _DUP: Final = b"2"

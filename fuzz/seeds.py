@@ -1,4 +1,4 @@
-"""What the fuzzers begin with: small traces of every layout, rough ones, and snapshots."""
+"""What the fuzzers begin with: traces of every layout, rough ones, snapshots, and dumps of jobs."""
 
 import gzip
 import json
@@ -12,6 +12,8 @@ from typing import Any, Final
 import hostile
 import hostile_pickles
 from layouts import LAYOUTS, numbered
+
+from selftime.ledger_format import LEDGER_FORMAT
 
 __all__ = ["write_seeds"]
 
@@ -52,9 +54,23 @@ def _snapshots() -> Iterator[bytes]:
     yield from (kind.make(3) for kind in hostile_pickles.PICKLES.values())
 
 
+def _dumps() -> Iterator[bytes]:
+    """Dumps of the Flight Recorder, as pickles and as JSON, hostile pickles, and a ledger."""
+    yield json.dumps(hostile_pickles.SOUND_DUMP).encode()
+    yield from (pickle.dumps(hostile_pickles.SOUND_DUMP, protocol) for protocol in (2, 3, 4, 5))
+    yield from (kind.make(3) for kind in hostile_pickles.PICKLES.values())
+    lines = (
+        {"format": LEDGER_FORMAT, "time": 1_700_000_000_000_000_000, "clock": 0, "rank": 0},
+        {"activity": 0, "part": "program", "file": "/repo/train.py", "line": 3, "function": "f"},
+        {"samples": [[0, 5], [0, 9]]},
+        {"end": 12, "status": "0"},
+    )
+    yield "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
 def _numbers() -> Iterator[bytes]:
     """The linker's generator reads its choices from bytes: any will do."""
     return islice((bytes((n * k) % 256 for k in range(400)) for n in range(1, 99, 7)), 12)
 
 
-_SEEDS: Final = {"reader": _traces, "linker": _numbers, "unpickler": _snapshots}
+_SEEDS: Final = {"reader": _traces, "linker": _numbers, "unpickler": _snapshots, "dumps": _dumps}

@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing by libFuzzer through atheris: the reader, the linker, the unpickler.
+"""Coverage-guided fuzzing by libFuzzer through atheris: each way to read what others wrote.
 
     python fuzz/targets.py reader -max_total_time=60 CORPUS...
 
@@ -7,6 +7,7 @@ sentence, so that libFuzzer keeps the input that did it.
 """
 
 import os
+import pickle
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -18,12 +19,18 @@ from typing import Any, Final
 import atheris
 
 with atheris.instrument_imports(include=["selftime.ingest", "selftime.nesting"]):
+    from selftime.analysis.hang import hang
     from selftime.errors import UnreadableTrace
+    from selftime.ingest.flight_recorder.dump_files import read_dump
+    from selftime.ingest.flight_recorder.ledger_sightings import read_last_sighting
+    from selftime.ingest.flight_recorder.restricted_pickle import read_restricted_pickle
     from selftime.ingest.load import load
     from selftime.ingest.snapshots.allocator_snapshot import read_snapshot
     from selftime.ingest.snapshots.plain_pickles import read_plain_pickle
+    from selftime.reports.hang import as_json, as_text
     from selftime.trace import Trace
 
+import hostile_pickles
 from linking import check_trace, document
 
 __all__ = ["TARGETS"]
@@ -59,6 +66,9 @@ class _Watch:
 
 _FOLDER: Final = tempfile.TemporaryDirectory(prefix="selftime-fuzz-")
 _FILE: Final = Path(_FOLDER.name) / "trace.json"
+_DUMP: Final = Path(_FOLDER.name) / "job" / "nccl_trace_rank_0"
+_DUMP.parent.mkdir()
+_DUMP.with_name("nccl_trace_rank_1").write_bytes(pickle.dumps(hostile_pickles.SOUND_DUMP, 2))
 
 
 def _told(read: Callable[[], Any]) -> Any:
@@ -96,10 +106,25 @@ def _unpickler(data: bytes) -> None:
     _told(lambda: read_snapshot(data, "snapshot.pickle"))
 
 
+def _dumps(data: bytes) -> None:
+    """A dump, or a ledger, of one rank of a job whose other rank hangs."""
+    with _WATCH.nothing_happens():
+        value = _told(lambda: read_restricted_pickle(data))
+    other = None if value is None else _told(lambda: read_plain_pickle(data))
+    if other is not None and repr(other) != repr(value):  # NaN is not equal to itself
+        raise AssertionError("the two readers of pickles read different values")
+    _told(lambda: read_last_sighting(data, 0, "ledger"))
+    _DUMP.write_bytes(data)
+    if _told(lambda: read_dump(_DUMP)) is not None:
+        found = hang(str(_DUMP.parent))
+        as_json(found)
+        as_text(found)
+
+
 "".encode("unicode_escape")  # Python imports what a codec needs when it is first used
 _WATCH: Final = _Watch()
 TARGETS: Final[Mapping[str, Callable[[bytes], None]]] = MappingProxyType(
-    {"reader": _reader, "linker": _linker, "unpickler": _unpickler}
+    {"reader": _reader, "linker": _linker, "unpickler": _unpickler, "dumps": _dumps}
 )
 
 if __name__ == "__main__":

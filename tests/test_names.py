@@ -3,6 +3,7 @@
 import pytest
 
 from selftime import names
+from selftime.names.collective_kernels import collective_of_kernel
 from selftime.schema import TRACK_KINDS
 
 
@@ -62,6 +63,48 @@ def test_kernels_of_collectives(name: str) -> None:
     assert names.is_collective_kernel(name)
 
 
+_KERNELS_OF_KIND = {
+    "allreduce": (
+        "ncclSymkDevKernel_AllReduce_RSxLDMC_AGxSTMC_sum_bf16(ncclSymkDevWorkArgs4K)",
+        "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<1, 8>()",
+        "void quickreduce::allreduce_prototype_twoshot<AllReduceTwoshot<__half>, __half>()",
+        "void tensorrt_llm::kernels::oneShotAllReduceKernel<__half, 8, true>(AllReduceParams)",
+        "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>()",
+        "void (anonymous namespace)::two_shot_all_reduce_kernel_inplace<float, 4>()",
+        "void aiter::cross_device_reduce_2stage<__hip_bfloat16, 8>()",
+        "userbuffers_fp16_sum_inplace_gpu_rw(int, int, int)",
+    ),
+    "allgather": ("userbuffers_fp16_sum_inplace_gpu_rw_ag(int, int, int)",),
+    "reducescatter": ("userbuffers_fp16_sum_inplace_gpu_rr_rs(int, int, int)",),
+    "barrier": ("c10d::symmetric_memory::barrier_kernel(unsigned int**, int, int, int)",),
+    "send": (
+        "c10d::symmetric_memory::put_signal_kernel(unsigned int**, int, int)",
+        "kuserbuffers_pushsend(int*, int*, int4*, int4*, int)",
+    ),
+    "recv": (
+        "c10d::symmetric_memory::wait_signal_kernel(unsigned int**, int, int)",
+        "kuserbuffers_pushrecv(int, int, int*, int*, int)",
+    ),
+    "exchange": (
+        "void deep_ep::intranode::combine<__nv_bfloat16, 8, 768, 4096>()",
+        "void deep_ep::internode_ll::dispatch<false, false, 7168>()",
+        "EpDispatchIntraNodeKernel_bf16",
+        "void mori::moe::EpCombineInterNodeKernel<float>(EpDispatchCombineArgs<float>)",
+        "c10d::nvshmem_extension::exchangeSplitAndOffset(long*, int, int)",
+        "void tensorrt_llm::kernels::moe_comm::moeA2ADispatchKernel<8, 4>()",
+    ),
+    None: ("nvshmemi_transfer_kernel(void*, void const*)",),
+}
+"""Kernels of libraries whose exchanges no process group of PyTorch records, by what they do."""
+
+
+@pytest.mark.parametrize("kind", _KERNELS_OF_KIND)
+def test_what_a_kernel_exchanges(kind: str | None) -> None:
+    for name in _KERNELS_OF_KIND[kind]:
+        assert names.is_collective_kernel(name), name
+        assert collective_of_kernel(name) == kind, name
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -70,6 +113,11 @@ def test_kernels_of_collectives(name: str) -> None:
         "Memcpy DtoH (Device -> Pageable)",
         "triton_poi_fused_add_0",
         "void cudnn::bn_bw_1C11_singleread<float>",
+        "void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*)",
+        "void flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits>()",
+        "void moe::warpAllReduceKernel<float>(float*)",
+        "void vllm::moe::topkGatingSoftmax<4, 128, 4, 16, int>()",
+        "void tensorrt_llm::kernels::moeTopKFuncAllToAll<float>()",
     ],
 )
 def test_other_kernels(name: str) -> None:

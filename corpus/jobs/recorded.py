@@ -70,6 +70,13 @@ JOBS = (
         has_line=False,
         options=(("SCHEDULE", "GPipe"),),
     ),
+    RecordedJob("sharded", "none"),
+    RecordedJob("sharded", "sleep", "slow_rank", "`rank 1`"),
+    RecordedJob("sharded", "compute", "slow_rank", "`rank 1`"),
+    RecordedJob("sharded", "length", "slow_rank", "`rank 1`", has_line=False),
+    RecordedJob("tensor_parallel", "none"),
+    RecordedJob("tensor_parallel", "sleep", "slow_rank", "`rank 1`"),
+    RecordedJob("tensor_parallel", "compute", "slow_rank", "`rank 1`"),
     RecordedJob("experts", "none"),
     RecordedJob("experts", "experts", "slow_rank", "`rank 0`", has_line=False),
 )

@@ -22,7 +22,7 @@ from selftime.analysis.operator_run_statistics import (
     sum_runs_with_statistics,
     sums_of_known_values,
 )
-from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.per_trace_cache import cached_per_trace, cached_per_trace_and_options
 from selftime.analysis.slice_filters import slices_on
 from selftime.analysis.slice_grouping import (
     equal_row_group_numbers,
@@ -102,7 +102,7 @@ def operator_totals(
     inside = is_inside_entry_named(host, selection.within) if selection.within else None
     key_values = _group_keys(trace, amounts.ids, keys, frames)
     is_listed = _is_row_listed(host, inside, selection.top_level)
-    parts = [_host_slice_rows(trace, amounts, key_values, is_listed)]
+    parts = [_host_slice_rows_by_keys(trace, selection, key_values, is_listed)]
     if trace.memory.height and is_listed is None:
         parts.append(_row_outside_operators(host, key_values))
     if not selection.top_level:
@@ -135,6 +135,35 @@ def _group_keys(trace: Trace, ids: pl.Series, by: list[str], frames: int) -> dic
     if "line" in by:
         keys |= source_sites_of_slices(trace, ids).select(SOURCE_SITE_COLUMNS).to_dict()
     return keys
+
+
+def _host_slice_rows_by_keys(
+    trace: Trace,
+    selection: OperatorSelection,
+    keys: dict[str, pl.Series],
+    is_listed: Flags | None,
+) -> pl.DataFrame:
+    """Returns the rows of host slices; a key that is the same in all of them makes no more rows.
+
+    Such are the shapes and stacks of a recording without them.
+    """
+    same = {name: values for name, values in keys.items() if values.n_unique() == 1}
+    others = {name: values for name, values in keys.items() if name not in same}
+    if others or is_listed is not None:
+        amounts = operator_amounts(trace, with_python_frames=selection.python)
+        rows = _host_slice_rows(trace, amounts, others, is_listed)
+    else:
+        rows = _host_slice_rows_by_name(trace, selection)
+    return rows.with_columns(
+        values.new_from_index(0, rows.height).alias(name) for name, values in same.items()
+    )
+
+
+@cached_per_trace_and_options
+def _host_slice_rows_by_name(trace: Trace, selection: OperatorSelection) -> pl.DataFrame:
+    """Returns the rows of all host slices by their name and kind alone."""
+    amounts = operator_amounts(trace, with_python_frames=selection.python)
+    return _host_slice_rows(trace, amounts, {}, None)
 
 
 def _host_slice_rows(

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from selftime.analysis.data_loader_workers import loader_worker_tables
 from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_arguments import has_input_shapes
 from selftime.analysis.steps.step_boundaries import find_steps
 from selftime.trace import Trace
 
@@ -39,10 +40,6 @@ def _has_recorded_operators(trace: Trace) -> bool:
 
 def _has_python_stacks(trace: Trace) -> bool:
     return bool(trace.lines.height or trace.frame_args.height)
-
-
-def _has_input_shapes(trace: Trace) -> bool:
-    return bool(trace.op_args["input_shapes"].is_not_null().any())
 
 
 def _has_memory_records(trace: Trace) -> bool:
@@ -87,7 +84,7 @@ REQUIREMENT_BY_NEED: Final[dict[RecordingNeed, RecordingRequirement]] = {
         _has_python_stacks, "Python stacks: record with `with_stack=True`, or with `selftime run`"
     ),
     "shapes": RecordingRequirement(
-        _has_input_shapes, "input shapes: record with `record_shapes=True`, or with `selftime run`"
+        has_input_shapes, "input shapes: record with `record_shapes=True`, or with `selftime run`"
     ),
     "memory": RecordingRequirement(
         _has_memory_records,

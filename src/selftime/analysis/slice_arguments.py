@@ -13,6 +13,11 @@ from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
 
+def has_input_shapes(trace: Trace) -> bool:
+    """Returns whether the shapes of operators' inputs were recorded."""
+    return bool(trace.op_args["input_shapes"].is_not_null().any())
+
+
 def arguments_of_slices(
     trace: Trace, table_name: str, slice_ids: pl.Series, *columns: str
 ) -> pl.DataFrame:

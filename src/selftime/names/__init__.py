@@ -3,6 +3,7 @@
 There is one module for each kind of name; users import all of them from here.
 """
 
+from selftime.names.collective_kernels import is_collective_kernel
 from selftime.names.communication_operators import (
     element_bytes,
     finds_unused_parameters,
@@ -80,7 +81,6 @@ from selftime.names.kernel_kinds import (
     KERNEL_CLASSES,
     changes_layout,
     cutlass_operand_alignment,
-    is_collective_kernel,
     is_generic_convolution,
     kernel_class,
     uses_tensor_cores,

@@ -8,7 +8,7 @@ _SYNCHRONIZING_COLLECTIVES: Final = frozenset(
 )
 """Collectives in which every rank needs data from all other ranks, so that all ranks end together.
 """
-_COLLECTIVES_OF_UNEQUAL_SIZE: Final = frozenset({"alltoall", "gather", "scatter"})
+_COLLECTIVES_OF_UNEQUAL_SIZE: Final = frozenset({"alltoall", "exchange", "gather", "scatter"})
 """Collectives in which ranks may send and receive different numbers of elements."""
 _RING_PASSES_BY_COLLECTIVE: Final = {
     "allgather": 1,

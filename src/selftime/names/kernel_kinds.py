@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from selftime.names.collective_kernels import is_collective_kernel
 from selftime.names.kernel_symbols import short_kernel_name
 
 _SCALAR_KERNEL_OF_MIXED_FAMILY: Final = re.compile(
@@ -59,12 +60,6 @@ _LAYOUT_CHANGE_KERNEL: Final = re.compile(
 )
 _CONVOLUTION_OPERATOR: Final = re.compile(r"aten::(?:convolution|convolution_overrideable)")
 _CUTLASS_ALIGNMENT: Final = re.compile(r"_align(\d+)(?!\d)")
-_COLLECTIVE_KERNEL: Final = re.compile(
-    r"^(?:void )?(?:nccl|rccl|hccl|hcom_|xccl|ccl_|oneccl|mscclpp|nvshmem)"
-    r"|nccl(?:Dev)?Kernel|mscclKernel|cross_device_reduce|(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)_kernel"
-    r"|deep_ep::",
-    re.IGNORECASE,
-)
 _WORDS_OF_KERNEL_CLASS: Final = {
     "attention": r"attention|attn|fmha|flash_(?:fwd|bwd)|flashinfer|sdpa|(?<![a-z])mha(?![a-z])",
     "optimizer": r"adam|sgd_|lamb|adagrad|multi_tensor_apply|fused_optim|FusedOptimizer",
@@ -188,15 +183,6 @@ def cutlass_operand_alignment(kernel_name: str) -> int | None:
     """
     found = _CUTLASS_ALIGNMENT.search(kernel_name)
     return int(found[1]) if found else None
-
-
-def is_collective_kernel(kernel_name: str) -> bool:
-    """Returns whether a kernel's name is that of a collective.
-
-    >>> is_collective_kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)")
-    True
-    """
-    return _COLLECTIVE_KERNEL.search(kernel_name) is not None
 
 
 def kernel_class(kernel_name: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from selftime.names.kernel_kinds import is_collective_kernel
+from selftime.names.collective_kernels import is_collective_kernel
 
 _DROPPED_RECORD_COUNT: Final = re.compile(r"\b[Dd]ropped ([1-9]\d*)\b")
 _STOPPED_RECORDING_MESSAGE: Final = re.compile(

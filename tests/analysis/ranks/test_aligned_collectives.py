@@ -3,6 +3,7 @@
 The clocks of the simulated jobs are wrong by seconds.
 """
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,6 +35,8 @@ DTYPES = {
     "dated": pl.Boolean,
 }
 
+KINDS = ("send", "recv", "allreduce")
+
 
 def rows(*given: dict[str, Any]) -> pl.DataFrame:
     usual: dict[str, Any] = {"group": "0", "group_ranks": "[0, 1]", "group_size": 2, "end": 0}
@@ -61,6 +64,44 @@ def test_an_all_to_all_that_ranks_give_unequal_parts_to_is_one() -> None:
         )
     )
     assert pairs(table) == [[0, 3], [1, 4]]
+
+
+def test_sizes_that_the_recording_of_a_rank_lacks_match_any() -> None:
+    table = rows(
+        *(
+            {"rank": rank, "step": 1, "collective": kind, "bytes": None if rank else size}
+            for rank in (0, 1)
+            for kind, size in (("allgather", 8), ("allreduce", 16), ("allgather", 4))
+        )
+    )
+    assert sorted(pairs(table)) == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_messages_to_and_from_unknown_ranks_are_none_of_each_other() -> None:
+    table = rows(
+        *({"rank": rank, "step": 1, "collective": kind} for rank in (0, 1) for kind in KINDS)
+    )
+    assert pairs(table) == [[2, 5]]
+
+
+def test_a_collective_of_which_of_several_groups_is_unknown_is_none_of_another_rank() -> None:
+    summaries = dict(job(None)[1])
+    told = {"group": None, "group_ranks": None, "sequence": None}
+    untold = {
+        rank: replace(
+            summary,
+            collectives=summary.collectives.with_columns(
+                pl.lit(value, summary.collectives.schema[name]).alias(name)
+                for name, value in told.items()
+            ),
+        )
+        for rank, summary in summaries.items()
+    }
+    assert align_collectives_on_one_clock(untold).rows["match"].null_count() == 0
+    groups = pl.DataFrame({"group": ["0", "1"], "ranks": ["[0, 1, 2, 3]", "[0, 1]"]})
+    several = {rank: replace(summary, groups=groups) for rank, summary in untold.items()}
+    rows_ = align_collectives_on_one_clock(several).rows
+    assert rows_["match"].null_count() == rows_.height
 
 
 def test_groups_of_one_name_and_other_ranks_are_others() -> None:

@@ -98,3 +98,42 @@ def test_the_residual_is_that_of_the_ends() -> None:
     residual = align_rank_clocks(ends).residual
     assert residual is not None
     assert 5_000 < residual < 30_000
+
+
+def test_ranks_of_one_machine_have_one_clock_however_late_one_returns() -> None:
+    late = {0: 0, 1: 7_000_000, 2: 0, 3: 3_000_000}
+    ends = pl.DataFrame(
+        [(rank, n, ORIGIN + n * SECOND + late[rank]) for rank in late for n in range(6)],
+        ["rank", "collective", "end"],
+        orient="row",
+    )
+    found = align_rank_clocks(ends, dict.fromkeys(late, "a"))
+    assert {clock.offset for clock in found.clock_by_rank.values()} == {0}
+    assert found.residual == 1000
+    assert found.reference == 0
+
+
+def test_machines_are_aligned_by_the_first_of_their_ranks_to_return() -> None:
+    clock = {0: 0, 1: 0, 2: SECOND, 3: SECOND}
+    late = {0: 0, 1: 7_000_000, 2: 5_000_000, 3: 0}
+    ends = pl.DataFrame(
+        [
+            (rank, n, ORIGIN + n * SECOND + late[rank] - clock[rank])
+            for rank in late
+            for n in range(6)
+        ],
+        ["rank", "collective", "end"],
+        orient="row",
+    )
+    found = align_rank_clocks(ends, {0: "a", 1: "a", 2: "b", 3: "b"})
+    offset = {rank: one.offset for rank, one in found.clock_by_rank.items()}
+    assert offset[0] == offset[1]
+    assert offset[2] == offset[3]
+    assert offset[2] - offset[0] == SECOND
+
+
+def test_ranks_without_a_collective_in_common_share_the_clock_of_their_machine() -> None:
+    ends = pl.DataFrame({"rank": [0, 1, 2], "collective": [0, 1, 2], "end": [5, 6, 7]})
+    found = align_rank_clocks(ends, {0: "a", 2: "a"})
+    known = {rank: one.residual is not None for rank, one in found.clock_by_rank.items()}
+    assert known == {0: True, 1: False, 2: True}

@@ -1,11 +1,14 @@
 """What one rank tells of its collectives: kind, group, bytes, step, and what hides them."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from selftime.analysis.ranks.collectives import COLLECTIVE_COLUMNS, collectives_of_trace
+from selftime.ingest.load import load
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -65,3 +68,20 @@ def test_the_real_one_of_two_ranks(real: Callable[[str], Trace]) -> None:
     assert found["group_ranks"].unique().to_list() == ["[0, 1]"]
     assert set(found["step"]) == {4, 5, 6}
     assert (found["exposed"] <= found["end"] - found["start"]).all()
+
+
+def test_a_collective_is_in_the_only_group_of_several_ranks_that_it_can_be_in(
+    tmp_path: Path,
+) -> None:
+    both, alone = {"ranks": "[0, 1]", "pg_size": 2}, {"ranks": "[0]", "pg_size": 1}
+    one = [both | {"pg_name": "0"}, alone | {"pg_name": "1"}, both | {"pg_name": "2"}]
+    three = {"ranks": "[0, 1, 2]", "pg_size": 3, "pg_name": "3"}
+    for groups, ranks in ((one, "[0, 1]"), ([*one, three], None)):
+        run = {"ph": "X", "pid": 1, "tid": 1, "name": "gloo:all_reduce", "cat": "user_annotation"}
+        header = {"backend": "gloo", "rank": 0, "world_size": 2, "pg_config": groups}
+        path = tmp_path / f"{len(groups)}.json"
+        events = [run | {"ts": 1, "dur": 2}]
+        path.write_text(json.dumps({"distributedInfo": header, "traceEvents": events}))
+        trace = load(path, cache=False)
+        assert isinstance(trace, Trace)
+        assert collectives_of_trace(trace)["group_ranks"].to_list() == [ranks]

@@ -8,8 +8,10 @@ import pytest
 from selftime.advice.account.job_account import account_of_job
 from selftime.analysis.ranks.job_account import communication_by_group, job_account
 from selftime.analysis.ranks.job_ranks import Ranks
+from selftime.analysis.ranks.rank_summary import rank_summary
 from selftime.ingest.load import load
 from selftime.reports.advice.account_sentence import communication_text
+from selftime.testing import sketch
 from selftime.testing.simulated_jobs import RankDelay, simulate_job
 from selftime.testing.simulated_pipelines import PipelineJob, simulate_pipeline_job
 
@@ -53,3 +55,17 @@ def test_the_wait_for_a_late_rank_is_told_apart(tmp_path: Path) -> None:
 
 def test_a_job_that_does_not_communicate_has_none() -> None:
     assert communication_by_group(Ranks({}, {})).is_empty()
+
+
+def test_a_call_that_waits_for_a_collective_of_another_thread_counts_for_it() -> None:
+    trace = sketch("""
+        mark 1 | ssssssssssssssssssss
+        cpu 1  | aa  wwwwww aa wwww a
+        mark 2 |   ggggggg     hhhh
+        w = _c10d_functional::wait_tensor
+        g = gloo:all_gather
+        h = gloo:reduce_scatter
+        s = ProfilerStep#1
+    """)
+    told = rank_summary(trace).collectives.select("collective", "accounted").rows()
+    assert told == [("allgather", 70_000), ("reducescatter", 40_000)]

@@ -32,32 +32,47 @@ def trace_of(folder: Path, messages: list[tuple[str, int]], groups: list[Any] | 
 
 PIPELINE = {"pg_name": "1", "pg_desc": "mesh_pp", "ranks": "[0, 2]", "pg_size": 2}
 DATA = {"pg_name": "2", "pg_desc": "mesh_dp", "ranks": "[2, 3]", "pg_size": 2}
+OTHERS = {"pg_name": "3", "pg_desc": "undefined", "ranks": "[1, 3, 2]", "pg_size": 3}
 ALL = {"pg_name": "0", "pg_desc": "default_pg", "ranks": "[0, 1, 2, 3]", "pg_size": 4}
 
 
 @pytest.mark.parametrize(
-    ("groups", "sent_to", "received_from"),
+    ("peers", "groups", "others"),
     [
-        (None, [3, 1], [1]),
-        ([ALL], [3, 1], [1]),
-        ([ALL, DATA, PIPELINE], [None, 2], [2]),
-        ([ALL, DATA], [None, None], [None]),
+        ([3, 1], None, [3, 1]),
+        ([3, 1], [ALL], [3, 1]),
+        ([3, 1], [ALL, DATA, PIPELINE], [3, 1]),  # only one of the groups has a fourth rank
+        ([0, 0], [ALL, DATA, PIPELINE], [0, 0]),  # a rank sends nothing to itself
+        ([1, 1], [ALL, DATA], [None, None]),
+        ([0, 1], [ALL, OTHERS], [None, None]),
+        ([0, 1], [ALL, OTHERS | {"pg_desc": "mesh_pp"}], [1, 3]),
     ],
 )
 def test_calls_tell_the_other_rank(
-    groups: list[Any] | None,
-    sent_to: list[int | None],
-    received_from: list[int | None],
-    tmp_path: Path,
+    peers: list[int], groups: list[Any] | None, others: list[int | None], tmp_path: Path
 ) -> None:
-    found = collectives_of_trace(
-        trace_of(tmp_path, [("send", 3), ("recv_", 1), ("send", 1)], groups)
-    )
+    one, other = peers
+    messages = [("send", one), ("recv_", other), ("send", other)]
+    found = collectives_of_trace(trace_of(tmp_path, messages, groups))
     assert found["collective"].to_list() == ["send", "recv", "send"]
-    assert found["destination"].to_list() == [sent_to[0], None, sent_to[1]]
-    assert found["source"].to_list() == [None, received_from[0], None]
+    assert found["destination"].to_list() == [others[0], None, others[1]]
+    assert found["source"].to_list() == [None, others[1], None]
 
 
 def test_a_message_that_no_call_is_known_of_has_no_peer(tmp_path: Path) -> None:
     found = collectives_of_trace(trace_of(tmp_path, [("isend", 3)], None))
     assert found["destination"].to_list() == [None]
+
+
+def test_in_a_job_of_two_the_other_rank_is_the_peer_of_any_message(tmp_path: Path) -> None:
+    path = tmp_path / "rank1.json"
+    event = {"ph": "X", "pid": 1, "tid": 1, "cat": "user_annotation", "dur": 2}
+    events = [event | {"name": f"gloo:{kind}", "ts": 1} for kind in ("send", "recv", "all_reduce")]
+    info = {"backend": "gloo", "rank": 1, "world_size": 2}
+    path.write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
+    trace = load(path, cache=False)
+    assert isinstance(trace, Trace)
+    found = collectives_of_trace(trace).sort("collective")
+    assert found["collective"].to_list() == ["allreduce", "recv", "send"]
+    assert found["source"].to_list() == [None, 0, None]
+    assert found["destination"].to_list() == [None, None, 0]

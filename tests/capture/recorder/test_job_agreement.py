@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 
 import pytest
 from torch._C._distributed_c10d import HashStore
@@ -12,6 +13,8 @@ from selftime.capture.recorder.job_agreement import (
     MAX_STEPS_UNTIL_ANSWER,
     JobAgreement,
 )
+from selftime.capture.recorder.recording_start import RecordingStart
+from selftime.capture.recorder.run_options import RunOptions
 
 ACTIVE = 5
 NEVER = 1_000_000
@@ -98,6 +101,24 @@ def test_a_rank_alone_waits_for_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [alone.may_begin(step, ACTIVE if step > 2 else None) for step in (1, 2, 3)] == [
         *(False, False, True)
     ]
+
+
+def test_ranks_that_have_seen_other_numbers_of_steps_begin_at_the_same_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store = HashStore()
+    monkeypatch.setattr(job_agreement, "_store_of_program", lambda: store)
+    monkeypatch.setattr(job_agreement, "rank_and_world", lambda: (0, 2))
+    starts = {}
+    for before in (0, 4):
+        job_agreement._decisions.clear()
+        starts[before] = RecordingStart(RunOptions(folder=tmp_path), "loop", before)
+    begins: dict[int, int] = {}
+    for step in range(5, 20):
+        for before, start in starts.items():
+            if start.is_due(step - before, [100, 100], lambda: ACTIVE):
+                begins.setdefault(before, step)
+    assert begins[0] == begins[4]
 
 
 def test_who_decided_may_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:

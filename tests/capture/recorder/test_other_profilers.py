@@ -105,3 +105,30 @@ def test_a_profile_of_selftime_counts_as_the_programs_own(record: "Runner") -> N
 
     assert (outcome.status, outcome.stdout) == (0, "12\n")
     assert len(outcome.rows("Optimizer.step#SGD.step")) == 12
+
+
+@pytest.mark.parametrize("swapped_after", [1, 6, 12, 20])
+def test_tensors_that_a_recording_refers_to_can_be_swapped(
+    record: "Runner", swapped_after: int
+) -> None:
+    outcome = record(
+        f"""
+        import torch
+
+        torch.__future__.set_swap_module_params_on_conversion(True)
+        model = torch.nn.Linear(4, 4)
+        for number in range(60):
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model(torch.ones(2, 4, dtype=model.weight.dtype)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            if number == {swapped_after}:
+                with torch.no_grad():
+                    model.weight.add_(1)
+                model.double()
+        print(model.weight.dtype)
+        """
+    )
+
+    assert (outcome.status, outcome.stdout) == (0, "torch.float64\n")
+    assert outcome.result["steps_recorded"] == 5

@@ -1,7 +1,7 @@
 """Where a loop that may make steps is searched, and where not."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from torch._C._autograd import _profiler_enabled
 
 from selftime.capture.code_loops import loops_on_stack
 from selftime.capture.steps.detection_state import StepDetectionState
@@ -137,3 +138,24 @@ def test_a_loop_that_was_chosen_is_searched_no_more(searched: Searched) -> None:
         searched.read(1)
         one()
     assert len(searched.counted) == 1
+
+
+def test_a_probe_neither_starts_nor_stops_within_a_backward_pass(searched: Searched) -> None:
+    searched.ignore_loops_around()
+    for _ in range(1):
+        within_backward(lambda: searched.read(STACKS_BEFORE_CHOICE))
+        assert not _profiler_enabled()
+        searched.read()
+        assert _profiler_enabled()
+        within_backward(lambda: searched.read(1))
+        assert _profiler_enabled()
+        searched.read(1)
+    assert not _profiler_enabled()
+    assert searched.search.has_seen_operators
+
+
+def within_backward(call: Callable[[], None]) -> None:
+    """Calls a function while torch runs a backward pass."""
+    weight = torch.ones(2, requires_grad=True)
+    weight.register_hook(lambda _gradient: call())  # type: ignore[no-untyped-call]  # torch
+    weight.sum().backward()  # type: ignore[no-untyped-call]  # torch

@@ -101,12 +101,12 @@ def data_loading_times_of(trace: Trace) -> DataLoadingTimes | None:
     """Returns how long measured steps load data and wait for it; None if no loading is seen."""
     limits = step_statistics(trace)
     steps = trace.view("steps").filter(pl.col("counted") & pl.col("loading").is_not_null())
-    rows = data_loading_annotations(trace)
-    if limits is None or not steps.height or not rows:
+    loading = _loading_slices(trace)
+    if limits is None or not steps.height or not loading.height:
         return None
     time = "device_time" if steps["device_time"].null_count() < steps.height else "host_time"
     told = steps.filter(pl.col(time).is_not_null())
-    has_workers = not any(names.loads_on_main_thread(row["name"]) for row in rows)
+    has_workers = not filter_by_name(loading, names.loads_on_main_thread).height
     exposed, at_epoch_ends = told["data_loading"].to_list(), []
     if has_workers:
         exposed = _exposed_wait_ns_by_step(trace, told, mid_epoch_worker_wait_times(trace))
@@ -138,12 +138,13 @@ def data_loading_times_of(trace: Trace) -> DataLoadingTimes | None:
         delivery=recorded_delivery(trace, _waiting_steps(shares), shares)
         if has_workers
         else "unknown",
-        slices=_loading_slices(trace)["id"].to_numpy(),
+        slices=loading["id"].to_numpy(),
     )
 
 
 def _loading_slices(trace: Trace) -> pl.DataFrame:
-    loading = filter_by_name(slices_on(trace, "host"), names.is_data_loading)
+    """Returns the slices in which measured steps load data, as `data_loading_annotations` does."""
+    loading = filter_by_name(slices_on(trace, "host", ended=True), names.is_data_loading)
     return slices_in_counted_steps(trace, loading)
 
 

@@ -7,7 +7,7 @@ from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork
 from selftime.advice.savings.claims import ModelledClaim
 from selftime.advice.step_statistics import StepStatistics
 from selftime.analysis.device.device_work import device_work
-from selftime.analysis.ranks.job_imbalance import StepTimes
+from selftime.analysis.ranks.job_step_replay import StepTimes
 from selftime.analysis.ranks.rank_summary import lateness_cause_intervals
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.intervals import length

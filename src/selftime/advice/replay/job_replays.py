@@ -3,6 +3,8 @@
 What the collectives wait for is in `analysis/ranks/job_dependencies.py`.
 """
 
+from typing import Final
+
 import numpy as np
 import polars as pl
 
@@ -11,6 +13,9 @@ from selftime.analysis.ranks.job_dependencies import NO_ROW, job_dependencies
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.ranks.lateness import collectives_with_rounds
 from selftime.array_types import Floats
+
+_MIN_SHARE_OF_KNOWN_WAITS: Final = 0.5
+"""Smallest share (0 to 1) of collectives that must follow known ones for a saving to be told."""
 
 
 class JobReplay:
@@ -21,6 +26,16 @@ class JobReplay:
         self._rounds = _CommonCollectiveRounds(
             collectives_with_rounds(ranks).with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64))
         )
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether it is known of most collectives which earlier ones the ranks waited for.
+
+        It is not where a host waits for collectives of another thread in calls that are not
+        recorded: the waits of other ranks then count as their work, which nothing shortens.
+        """
+        before = self.dependencies.previous_collective_row
+        return bool(np.mean(before != NO_ROW) > _MIN_SHARE_OF_KNOWN_WAITS) if before.size else False
 
     def saving_ns(self, rank_key: int, removed_work: Floats) -> float:
         """Returns by how many ns the mean step is shorter if one rank has `removed_work` less work.

@@ -26,7 +26,7 @@ from selftime.analysis.models.modelled_operator_work import (
     outermost_modelled_operators,
 )
 from selftime.analysis.per_trace_cache import cached_per_trace
-from selftime.analysis.slice_arguments import arguments_of_slices
+from selftime.analysis.slice_arguments import arguments_of_slices, has_input_shapes
 from selftime.analysis.slice_filters import matches_name
 from selftime.array_types import Floats, Ints
 from selftime.devices import CpuPeakRates
@@ -102,6 +102,10 @@ def operator_efficiencies(trace: Trace) -> OperatorEfficiencies:
 
     Caches and Winograd's algorithm let a share exceed 1; of a known peak it is then 1.
     """
+    if trace.device_args.height and not has_input_shapes(trace):
+        none = np.full(trace.slices.height, NO_SLICE, np.int64)
+        nothing = {name: np.array([np.nan]) for name in _COLUMNS}
+        return OperatorEfficiencies(nothing, none[:1], none)
     host = self_times(trace)
     work = modelled_work_of_calls(trace)
     peaks, modelled = cpu_peaks_of_trace(trace), np.arange(host.id.size)

@@ -24,6 +24,7 @@ from selftime.analysis.call_tree.training_passes import (
 from selftime.analysis.models.modelled_operator_work import (
     modelled_work_of_calls,
 )
+from selftime.analysis.slice_arguments import has_input_shapes
 from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
@@ -61,7 +62,7 @@ def costs_of_module_tree(trace: Trace, *, by_class: bool) -> pl.DataFrame:
     rows = pl.concat([rows, pl.DataFrame({**outside, **totalled})], how="diagonal")
     if not trace.memory.height:
         rows = rows.with_columns(device_memory=None, cpu_memory=None)
-    if not trace.op_args["input_shapes"].is_not_null().any():
+    if not has_input_shapes(trace):
         rows = rows.with_columns(model_flops=None)
     return rows
 

@@ -9,17 +9,21 @@ Beside collectives there are two other kinds of nodes: the ends of steps; and jo
 where so many paths meet that what follows is told from there on.
 """
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from selftime.analysis.graph.building import dependency_graph
-from selftime.analysis.graph.dependency_graphs import CODE_OF_ALL_STREAMS, DependencyGraph
+from selftime.analysis.graph.dependency_graphs import (
+    CODE_OF_ALL_STREAMS,
+    DependencyGraph,
+    GraphCalls,
+)
 from selftime.analysis.graph.host_compute import hash_of_name, host_compute_in_spans
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.ranks.collectives import collectives_of_trace
+from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
@@ -66,15 +70,45 @@ class _Path(NamedTuple):
     work: int
 
 
-_Paths: TypeAlias = dict[int, _Path]
-"""The longest path from each earlier node, by the number of that node."""
+class _Paths(NamedTuple):
+    """The longest path from each earlier node, and what has come after all of them.
+
+    What a thread or a stream does comes after all paths that led to it, so it is added once.
+    """
+
+    by_node: dict[int, _Path]
+    """The path from each earlier node, by the number of that node; shared and never changed."""
+    time: int = 0
+    device_time: int = 0
+    usual_device_time: int = 0
+    host_time: int = 0
+    work_factor: int = 1
+    """The hash of a path's work becomes `work * work_factor + work_term`, modulo 2**64."""
+    work_term: int = 0
+
+    def complete(self, path: _Path) -> _Path:
+        """Returns one of the paths with what has come after it."""
+        return _Path(
+            path.time + self.time,
+            path.device_time + self.device_time,
+            path.usual_device_time + self.usual_device_time,
+            path.host_time + self.host_time,
+            (path.work * self.work_factor + self.work_term) & _ALL_BITS,
+        )
 
 
 @cached_per_trace
 def paths_between_collectives(trace: Trace) -> PathsBetweenCollectives:
-    """Returns the collectives of one rank, the ends of its steps, and the paths between them."""
-    graph = dependency_graph(trace)
+    """Returns the collectives of one rank, the ends of its steps, and the paths between them.
+
+    Of a rank without collectives there are none: nothing that it does is joined with other ranks.
+    """
     rows = collectives_of_trace(trace)
+    if not rows.height:
+        return PathsBetweenCollectives(
+            pl.DataFrame(schema=PATH_NODES_SCHEMA), pl.DataFrame(schema=PATHS_SCHEMA)
+        )
+    graph = dependency_graph(trace)
     row_of_slice = dict(zip(rows["id"].to_list(), range(rows.height), strict=True))
     condensing = _Condensing(trace, graph, row_of_slice)
     condensing.follow_calls()
@@ -92,7 +126,7 @@ class _Condensing:
         self.paths: list[tuple[int, ...]] = []
         self._graph, self._trace = graph, trace
         self._row = row_of_slice
-        begin: _Paths = {FROM_BEGIN: _Path(graph.begin, 0, 0, 0, 0)}
+        begin = _Paths({FROM_BEGIN: _Path(graph.begin, 0, 0, 0, 0)})
         self._thread = [begin] * graph.thread_count
         self._stream = [begin] * graph.stream_count
         self._of_work: dict[int, _Paths] = {}
@@ -122,73 +156,91 @@ class _Condensing:
     def follow_calls(self) -> None:
         """Follows all calls in order of begin, and the work that each of them launches."""
         calls = self._graph.calls
-        columns = (
-            calls.thread,
-            calls.host_time_before,
-            calls.own_time,
-            calls.first_work,
-            calls.last_work,
-            calls.id,
-            calls.is_collective,
-            calls.step,
-            calls.start,
-            calls.end,
-            *host_compute_in_spans(
-                self._trace, calls.thread, calls.start - calls.host_time_before, calls.start
-            ),
+        host = host_compute_in_spans(
+            self._trace, calls.thread, calls.start - calls.host_time_before, calls.start
         )
-        for at, call in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            thread, before, own, first, last, id_, is_collective, step, start, end = call[:10]
-            begun = _computed(self._thread[thread], before, *call[10:])
+        at = self._calls_to_follow(host.time)
+        before = _time_before_followed_calls(calls, at)
+        columns = (
+            calls.thread[at],
+            before,
+            calls.own_time[at],
+            calls.first_work[at],
+            calls.last_work[at],
+            calls.id[at],
+            calls.is_collective[at],
+            calls.step[at],
+            calls.start[at],
+            calls.end[at],
+        )
+        awaited_columns = (
+            calls.awaited_call,
+            calls.awaited_stream,
+            calls.awaited_work,
+            calls.delay_after_condition,
+        )
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        computed_before = zip(*(column[at].tolist() for column in host), strict=True)
+        waits = zip(*(column[at].tolist() for column in awaited_columns), strict=True)
+        for number, call, computed, awaited in zip(
+            at.tolist(), rows, computed_before, waits, strict=True
+        ):
+            thread, before_, own, first, last, id_, is_collective, step, start, end = call
+            begun = self._thread[thread]
+            begun = _followed(begun, before_, *computed) if computed[0] else _worked(begun, before_)
             for work in range(first, last):
                 self._follow_work(work, begun)
             if is_collective and id_ in self._row:
-                done: _Paths = {self._add_node(begun, start, collective=self._row[id_]): _START}
+                done = _from_node(self._add_node(begun, start, collective=self._row[id_]))
             else:
-                done = _longest([_worked(begun, own), *self._awaited(at)])
+                done = self._after_awaited(_worked(begun, own), *awaited)
             done = self._with_joint(done, end)
             self._thread[thread] = done
-            if at in self._needed_call:
-                self._of_call[at] = done
+            if number in self._needed_call:
+                self._of_call[number] = done
             if step != NO_SLICE:
-                self._add_node(_longest([done, *self._stream]), end, step=step)
+                self._add_node(_longest(done, *self._stream), end, step=step)
 
-    def _awaited(self, call: int) -> Iterable[_Paths]:
-        """Yields the paths over what a call waits for."""
+    def _calls_to_follow(self, computed_before: Ints) -> Ints:
+        """Returns the calls on which more depends than the next call of their thread.
+
+        Args:
+            computed_before: What operators on the host compute before each call, in ns.
+        """
         calls = self._graph.calls
-        after = int(calls.delay_after_condition[call])
-        partner, stream = int(calls.awaited_call[call]), int(calls.awaited_stream[call])
-        work = int(calls.awaited_work[call])
+        is_followed = (calls.last_work > calls.first_work) | calls.is_collective
+        is_followed |= (calls.step != NO_SLICE) | (computed_before != 0)
+        for awaited in (calls.awaited_call, calls.awaited_stream, calls.awaited_work):
+            is_followed |= awaited != NO_SLICE
+        is_followed[list(self._needed_call - {NO_SLICE})] = True
+        return np.flatnonzero(is_followed)
+
+    def _after_awaited(
+        self, done: _Paths, partner: int, stream: int, work: int, after: int
+    ) -> _Paths:
+        """Returns the paths to the end of a call, with those over what it waits for."""
         if partner != NO_SLICE:
-            if partner in self._of_call:
-                yield _later(self._of_call[partner], after)
+            awaited = [self._of_call[partner]] if partner in self._of_call else []
         elif stream == CODE_OF_ALL_STREAMS:
-            yield from (_later(paths, after) for paths in self._stream)
+            awaited = self._stream
         elif stream != NO_SLICE:
-            yield _later(self._stream[stream], after)
-        elif work in self._of_work:
-            yield _later(self._of_work[work], after)
+            awaited = [self._stream[stream]]
+        else:
+            awaited = [self._of_work[work]] if work in self._of_work else []
+        for paths in awaited:
+            done = _longer(done, _later(paths, after))
+        return done
 
     def _follow_work(self, at: int, called: _Paths) -> None:
         id_, stream, start, duration, usual, latency, gap, name = self._work[at]
-        ready = [_later(called, latency), _later(self._stream[stream], gap)]
+        begun = _longer(_later(called, latency), _later(self._stream[stream], gap))
         for need, lag in self._waits[self._first_wait[at] : self._first_wait[at + 1]]:
             if need in self._of_work:
-                ready.append(_later(self._of_work[need], lag))
-        begun = _longest(ready)
+                begun = _longer(begun, _later(self._of_work[need], lag))
         if id_ in self._row:
-            done: _Paths = {self._add_node(begun, start, collective=self._row[id_]): _START}
+            done = _from_node(self._add_node(begun, start, collective=self._row[id_]))
         else:
-            done = {
-                before: _Path(
-                    path.time + duration,
-                    path.device_time + duration,
-                    path.usual_device_time + usual,
-                    path.host_time,
-                    hash((path.work, name)),
-                )
-                for before, path in begun.items()
-            }
+            done = _followed(begun, duration, duration, usual, name)
             done = self._with_joint(done, start + duration)
         self._stream[stream] = done
         if at in self._needed_work:
@@ -196,9 +248,9 @@ class _Condensing:
 
     def _with_joint(self, paths: _Paths, time: int) -> _Paths:
         """Returns the paths, or if they are many one from a joint at which they meet."""
-        if len(paths) <= _MAX_PATHS_TO_A_NODE:
+        if len(paths.by_node) <= _MAX_PATHS_TO_A_NODE:
             return paths
-        return {self._add_node(paths, time): _START}
+        return _from_node(self._add_node(paths, time))
 
     def _add_node(
         self, paths: _Paths, time: int, collective: int | None = None, step: int | None = None
@@ -206,56 +258,89 @@ class _Condensing:
         number = len(self.nodes)
         self.nodes.append((collective, step, time))
         self.paths.extend(
-            (number, before, *path[:-1], path.work & _ALL_BITS) for before, path in paths.items()
+            (number, before, *paths.complete(path)) for before, path in paths.by_node.items()
         )
         return number
 
 
+def _time_before_followed_calls(calls: GraphCalls, followed: Ints) -> Ints:
+    """Returns the host time in ns before each followed call since the one before on its thread.
+
+    The calls between them take time on their thread, and no more.
+    """
+    is_passed = np.ones(calls.id.size, bool)
+    is_passed[followed] = False
+    before = calls.host_time_before.copy()
+    for number in np.unique(calls.thread):
+        own = np.flatnonzero(calls.thread == number)
+        taken = np.where(is_passed[own], calls.host_time_before[own] + calls.own_time[own], 0)
+        until = np.append(0, np.cumsum(taken))
+        stop = np.flatnonzero(~is_passed[own])
+        before[own[stop]] += np.diff(until[stop], prepend=0)
+    return before[followed]
+
+
 _START: Final = _Path(0, 0, 0, 0, 0)
 _ALL_BITS: Final = (1 << 64) - 1
+_HASH_FACTOR: Final = 0x9E3779B97F4A7C15
+"""An odd number of 64 bits, by which a hash is multiplied for each work that follows."""
+
+
+def _from_node(number: int) -> _Paths:
+    return _Paths({number: _START})
 
 
 def _later(paths: _Paths, time: int) -> _Paths:
     """Returns paths that are longer by a time in ns, in which nothing known works."""
-    if not time:
-        return paths
-    return {before: path._replace(time=path.time + time) for before, path in paths.items()}
+    by_node, before, device_time, usual, host_time, factor, term = paths
+    return _Paths(by_node, before + time, device_time, usual, host_time, factor, term)
 
 
 def _worked(paths: _Paths, time: int) -> _Paths:
     """Returns paths that are longer by a time in ns that the host takes."""
-    if not time:
-        return paths
-    return {
-        before: path._replace(time=path.time + time, host_time=path.host_time + time)
-        for before, path in paths.items()
-    }
+    by_node, before, device_time, usual, host_time, factor, term = paths
+    return _Paths(by_node, before + time, device_time, usual, host_time + time, factor, term)
 
 
-def _computed(paths: _Paths, time: int, computed: int, usual: int, work: int) -> _Paths:
-    """Returns paths that are longer by a time in ns, in part of which the host computes.
+def _followed(paths: _Paths, time: int, computed: int, usual: int, work: int) -> _Paths:
+    """Returns paths that are longer by a time in ns, in part of which a device computes.
 
-    Operators on a host count as work of a device: `computed` and `usual` in ns, and `work`.
+    Operators on a host count as work of a device: `computed` and `usual` in ns, and the hash `work`
+    of its names. The host takes the rest of the time.
     """
-    if not computed:
-        return _worked(paths, time)
-    return {
-        before: _Path(
-            path.time + time,
-            path.device_time + computed,
-            path.usual_device_time + usual,
-            path.host_time + time - computed,
-            hash((path.work, work)),
-        )
-        for before, path in paths.items()
-    }
+    by_node, before, device_time, usual_before, host_time, factor, term = paths
+    return _Paths(
+        by_node,
+        before + time,
+        device_time + computed,
+        usual_before + usual,
+        host_time + time - computed,
+        factor * _HASH_FACTOR & _ALL_BITS,
+        (term * _HASH_FACTOR + work) & _ALL_BITS,
+    )
 
 
-def _longest(every: list[_Paths]) -> _Paths:
-    """Returns the longest of all paths from each node."""
-    found = dict(every[0])
-    for paths in every[1:]:
-        for before, path in paths.items():
-            if before not in found or path.time > found[before].time:
-                found[before] = path
-    return found
+def _longest(first: _Paths, *rest: _Paths) -> _Paths:
+    """Returns the longest of all paths from each node; of equal ones the first."""
+    for second in rest:
+        first = _longer(first, second)
+    return first
+
+
+def _longer(first: _Paths, second: _Paths) -> _Paths:
+    """Returns the longer path from each node; of equal ones that of `first`."""
+    ahead, known = second.time - first.time, first.by_node
+    if known is second.by_node:
+        return second if ahead > 0 else first
+    longer = [
+        node
+        for node, path in second.by_node.items()
+        if node not in known or path.time + ahead > known[node].time
+    ]
+    if not longer:
+        return first
+    if len(longer) == len(second.by_node) and known.keys() <= second.by_node.keys():
+        return second
+    found = {node: first.complete(path) for node, path in known.items()}
+    found |= {node: second.complete(second.by_node[node]) for node in longer}
+    return _Paths(found)

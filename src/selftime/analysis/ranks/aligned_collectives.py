@@ -5,11 +5,13 @@ So the wait of a rank is the time from its start to the latest start, and the tr
 shortest of the durations, which is that of a rank that did not wait.
 
 Collectives of one process group are matched by the sequence number in the trace. Where there is
-none, collectives of one kind and size are matched by their order: within each step if the ranks
-number their steps alike, by the steps of the run where these are counted; else from the position at
-which the ends are nearest by the ranks' own clocks, which machines keep within a few milliseconds
-of each other; and where the time of the recording is unknown, from the first one, if every rank has
-equally many. Collectives whose kinds differ are not matched.
+none, collectives of one kind and size (of one kind, where the recording of a rank lacks sizes) are
+matched by their order: within each step if the ranks number their steps alike, by the steps of the
+run where these are counted; else from the position at which the ends are nearest by the ranks' own
+clocks, which machines keep within a few milliseconds of each other; and where the time of the
+recording is unknown, from the first one, if every rank has equally many. Collectives whose kinds
+differ are not matched, nor are messages whose other rank is unknown, or collectives of which a
+trace does not tell in which of several groups they are.
 """
 
 from collections.abc import Mapping
@@ -29,6 +31,8 @@ _PROCESS_GROUP_COLUMNS: Final = ("group", "group_ranks")
 """Columns that identify a process group in a job; its name alone is unique only in a process."""
 _COLLECTIVE_MATCHING_COLUMNS: Final = (*_PROCESS_GROUP_COLUMNS, "collective", "bytes")
 """Columns that are equal on all ranks of a collective whose sequence number is unknown."""
+_MESSAGES: Final = ("send", "recv")
+"""What is between two ranks: a send and a receive of the other one are a transfer."""
 _MAX_COLLECTIVE_POSITION_SHIFT: Final = 3
 """Largest number of positions, around the likeliest shift, by which one rank's list of collectives
 is shifted to fit another's.
@@ -46,7 +50,8 @@ def match_collectives_across_ranks(collectives: pl.DataFrame) -> pl.DataFrame:
     """
     kinds = collectives["collective"].unique().drop_nulls().to_list()
     unequal = [kind for kind in kinds if not have_ranks_equal_sizes(kind)]
-    size = pl.when(~pl.col("collective").is_in(unequal)).then("bytes").alias("bytes")
+    is_sized = pl.col("bytes").is_not_null().all().over(*_PROCESS_GROUP_COLUMNS, "collective")
+    size = pl.when(~pl.col("collective").is_in(unequal) & is_sized).then("bytes").alias("bytes")
     original, collectives = collectives, collectives.with_columns(size)
     rows = collectives.with_row_index("_row").with_columns(
         _seq=pl.col("sequence").is_not_null().all().over(*_PROCESS_GROUP_COLUMNS),
@@ -74,6 +79,7 @@ def match_collectives_across_ranks(collectives: pl.DataFrame) -> pl.DataFrame:
         _told=pl.col("_seq") | pl.col("_timed") | _ranks_have_equal_collective_counts(),
     )
     is_one = (pl.col("_kinds") == 1) & (pl.col("_ranks") > 1) & pl.col("_told")
+    is_one &= ~pl.col("collective").is_in(_MESSAGES)  # a send is none of another rank
     number = pl.struct(*key).rank("dense").cast(pl.Int64) - 1
     found = rows.with_columns(match=pl.when(is_one).then(number)).sort("_row")
     return original.with_columns(found["match"])
@@ -148,8 +154,10 @@ def align_collectives_on_one_clock(summaries: Mapping[int, RankSummary]) -> Alig
         return AlignedCollectives(pl.DataFrame(), RankClocks({}, None))
     rows = pl.concat(tables)
     found = match_collectives_across_ranks(_with_pairs_as_groups(rows))
-    rows = rows.with_columns(match=found["match"])
-    clocks = _clocks_aligned_by_collectives(rows)
+    is_known = ~pl.col("is_of_any_group") | (found["collective"] == "transfer")
+    rows = rows.with_columns(match=pl.when(is_known).then(found["match"])).drop("is_of_any_group")
+    named = {rank: summary.clock for rank, summary in summaries.items() if summary.clock}
+    clocks = _clocks_aligned_by_collectives(rows, named)
     known = [rank for rank, clock in clocks.clock_by_rank.items() if clock.residual is not None]
     return AlignedCollectives(
         _collectives_with_waits(_collectives_on_common_clock(rows, clocks), known), clocks
@@ -159,7 +167,8 @@ def align_collectives_on_one_clock(summaries: Mapping[int, RankSummary]) -> Alig
 def _with_pairs_as_groups(rows: pl.DataFrame) -> pl.DataFrame:
     """Returns collectives with sends and receives as transfers of the pair of ranks they join.
 
-    A rank's sends to another one and that one's receives from it are in the same order.
+    A rank's sends to another one and that one's receives from it are in the same order. Those whose
+    other rank is unknown stay sends and receives.
     """
     sends, receives = (pl.col("collective") == kind for kind in ("send", "recv"))
     source = pl.when(sends).then("rank").when(receives).then("source")
@@ -179,14 +188,18 @@ def _collectives_with_absolute_times(
 ) -> pl.DataFrame:
     """Returns a rank's collectives by its own clock, with the run's numbers of steps if counted."""
     before = summary.steps_before if are_steps_counted else None
+    are_groups_listed = summary.groups.height > 1
     times = [pl.col(name) + summary.origin for name in ("issued", "start", "end")]
     rows = summary.collectives.select(pl.lit(rank, pl.Int64).alias("rank"), pl.all()).with_columns(
         times
     )
-    return rows.with_columns(pl.col("step") + (before or 0), dated=pl.lit(summary.origin != 0))
+    is_of_any = pl.all_horizontal(pl.col("group", "group_ranks").is_null()) & are_groups_listed
+    return rows.with_columns(
+        pl.col("step") + (before or 0), dated=pl.lit(summary.origin != 0), is_of_any_group=is_of_any
+    )
 
 
-def _clocks_aligned_by_collectives(rows: pl.DataFrame) -> RankClocks:
+def _clocks_aligned_by_collectives(rows: pl.DataFrame, named: dict[int, str]) -> RankClocks:
     """Returns the clocks, aligned by collectives, and where these do not join ranks by transfers.
 
     A sender may be done before the receiver, so that transfers align clocks less exactly.
@@ -194,11 +207,12 @@ def _clocks_aligned_by_collectives(rows: pl.DataFrame) -> RankClocks:
     kinds = [kind for kind in rows["collective"].unique().to_list() if all_ranks_end_together(kind)]
     matched = rows.filter(pl.col("match").is_not_null())
     ends = matched.select("rank", "end", collective="match")
-    clocks = align_rank_clocks(ends.filter(matched["collective"].is_in(kinds)))
+    clocks = align_rank_clocks(ends.filter(matched["collective"].is_in(kinds)), named)
     joined = {rank for rank, clock in clocks.clock_by_rank.items() if clock.residual is not None}
     if joined.issuperset(ends["rank"].unique().to_list()):
         return clocks
-    return align_rank_clocks(ends.filter(matched["collective"].is_in([*kinds, "send", "recv"])))
+    messages = matched["collective"].is_in([*kinds, "send", "recv"])
+    return align_rank_clocks(ends.filter(messages), named)
 
 
 def _collectives_on_common_clock(rows: pl.DataFrame, clocks: RankClocks) -> pl.DataFrame:

@@ -8,11 +8,14 @@ same on each rank.
 The reference is the rank with the most collectives in common with others. Then come the ranks that
 share any with it, then those that share any with these, and so on. Each line is fitted by least
 absolute error, so that a few late ends do not move it. Then each rank is fitted again to the median
-of all ranks, until nothing changes.
+of all ranks, until nothing changes. Ranks of one machine have one clock.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -33,6 +36,10 @@ million.
 """
 _MIN_COLLECTIVE_ENDS_FOR_DRIFT: Final = 8
 """Smallest number of collective ends from which a clock's drift is fitted; fewer are too noisy."""
+_ERROR_WITHIN_MACHINE_NS: Final = 1_000.0
+"""By how many ns instants of two processes of one machine may differ: the profiler converts the
+processor's cycles to time in each of them.
+"""
 _MIN_DRIFT_IN_STANDARD_ERRORS: Final = 4.0
 """Smallest drift, in multiples of its standard error, that is kept; smaller drifts are set to 0."""
 
@@ -77,14 +84,37 @@ class RankClocks:
         return max(known, default=None) if len(known) > 1 else None
 
 
-def align_rank_clocks(ends: pl.DataFrame) -> RankClocks:
+def align_rank_clocks(
+    ends: pl.DataFrame, clock_of_rank: Mapping[int, str] = MappingProxyType({})
+) -> RankClocks:
     """Returns the clocks of a job's ranks, aligned by the ends of their common collectives.
+
+    A rank may return from a collective late, each time, where it lacks a core: what ends differ by
+    on one machine is no difference of clocks.
 
     Args:
         ends: One row for each rank and collective that ends on all of its ranks together. Columns:
             rank, a number from 0; collective, a number that is the same on each of its ranks; end,
             in ns by the rank's own clock, of any origin. No pair of rank and collective repeats.
+        clock_of_rank: The name of the clock of each rank for which it is known.
     """
+    ranks = ends["rank"].unique().sort().to_list()
+    first = {clock_of_rank[rank]: rank for rank in reversed(ranks) if rank in clock_of_rank}
+    of = {rank: first.get(clock_of_rank.get(rank, ""), rank) for rank in ranks}
+    as_first = pl.col("rank").replace_strict(of, return_dtype=pl.Int64)
+    found = _align_clocks(ends.group_by(as_first, "collective").agg(pl.col("end").min()))
+    clocks = {rank: found.clock_by_rank[of[rank]] for rank in ranks}
+    largest, count = Counter(of.values()).most_common(1)[0] if of else (None, 0)
+    if found.reference is not None or count < 2:
+        return RankClocks(clocks, found.reference)
+    shared = RankClock(residual=_ERROR_WITHIN_MACHINE_NS)
+    return RankClocks(
+        {rank: shared if of[rank] == largest else RankClock() for rank in ranks}, largest
+    )
+
+
+def _align_clocks(ends: pl.DataFrame) -> RankClocks:
+    """Returns the clocks, aligned by `ends`, each the clock of one rank."""
     ranks = ends["rank"].unique().sort().to_list()
     several = ends.filter(pl.len().over("collective") > 1)
     if several.is_empty():

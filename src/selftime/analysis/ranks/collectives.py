@@ -16,6 +16,7 @@ from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.intervals import covered_time_before, subtract
+from selftime.names.collective_kernels import collective_of_kernel
 from selftime.names.collectives import bandwidth_bytes, collective_of
 from selftime.trace import Trace
 
@@ -80,9 +81,15 @@ def collectives_of_trace(trace: Trace) -> pl.DataFrame:
 def _collectives_with_only_process_group(
     trace: Trace, collective_rows: pl.DataFrame
 ) -> pl.DataFrame:
-    """Fills unknown process groups of collectives if the process is in only one group."""
-    listed = process_groups(trace)
-    if listed.height != 1:
+    """Fills unknown process groups of collectives if only one can be theirs.
+
+    Ranks do not communicate in a group of one; groups of the same ranks count as one.
+    """
+    every = process_groups(trace)
+    listed = every.filter((pl.col("size") != 1).fill_null(value=True))
+    if not listed.height or (listed.height > 1 and listed["ranks"].null_count()):
+        return collective_rows
+    if listed["ranks"].n_unique() > 1:
         return collective_rows
     untold = pl.all_horizontal(pl.col("group", "group_ranks", "group_size").is_null())
     only = listed.row(0, named=True)
@@ -188,13 +195,15 @@ def _collectives_with_recorded_arguments(
         column for column in _COLLECTIVE_ARGUMENT_COLUMNS if told[column].dtype == pl.Categorical
     ]
     told = told.with_columns(pl.col(texts).cast(pl.String))
-    kinds = {
-        name: collective_of(name)
-        for column in ("name", "collective")
-        for name in told[column].cast(pl.String).unique().drop_nulls().to_list()
-    }
-    by_name = pl.col("name").cast(pl.String).replace_strict(kinds, return_dtype=pl.String)
-    by_record = pl.col("collective").replace_strict(kinds, return_dtype=pl.String)
+    by_name, by_record = (
+        pl.col(column)
+        .cast(pl.String)
+        .replace_strict(
+            {name: kind_of(name) for name in told[column].cast(pl.String).unique().drop_nulls()},
+            return_dtype=pl.String,
+        )
+        for column, kind_of in (("name", collective_of_kernel), ("collective", collective_of))
+    )
     told = told.with_columns(collective=by_record.fill_null(by_name).fill_null("other"))
     return told.with_columns(bytes=_bandwidth_sizes_in_bytes(told)).drop("name")
 

@@ -154,6 +154,9 @@ class RankSummary:
     time in ns."""
     steps_before: int | None = None
     """What to add to the number of a profiler's step for its number in the run; None if unknown."""
+    clock: str | None = None
+    """The name of the clock that the rank's times are read from, that of its machine; None if
+    unknown."""
     path_nodes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PATH_NODES_SCHEMA))
     """One row per collective, end of a step, or joint, as in `graph.paths_between_collectives`; of
     several recordings of a rank those of the first.
@@ -178,7 +181,7 @@ def rank_summary(trace: Trace) -> RankSummary:
     return RankSummary(
         rows.hstack(time_by_lateness_cause(trace))
         .hstack(source_sites_of_slices(trace, rows["id"]))
-        .with_columns(_accounted_times(segments, rows["id"]), window=pl.lit(0, pl.Int64)),
+        .with_columns(_accounted_times(segments, rows), window=pl.lit(0, pl.Int64)),
         trace.origin or 0,
         steps_with_counted_flags(trace).select(_RANK_STEP_COLUMNS).hstack(step_breakdown(trace)),
         sampled_lines(trace.run)
@@ -200,6 +203,7 @@ def rank_summary(trace: Trace) -> RankSummary:
         .agg(time=(pl.col("end") - pl.col("start")).sum())
         .sort("class", *SOURCE_SITE_COLUMNS),
         _steps_before_recording(trace),
+        clock if isinstance(clock := trace.facts.get("boot"), str) else None,
         nodes,
         paths,
         _host_of_trace(trace),
@@ -214,13 +218,23 @@ def _host_of_trace(trace: Trace) -> str | None:
     return host_in_file_name(trace.source.replace("\\", "/").rpartition("/")[2])
 
 
-def _accounted_times(segments: pl.DataFrame, slice_ids: pl.Series) -> pl.Series:
-    """Returns how long steps are spent on each collective, in ns, by the account's segments."""
-    told = segments.filter(pl.col("class") == "communication").group_by("slice")
-    times = told.agg(accounted=(pl.col("end") - pl.col("start")).sum())
-    asked = pl.DataFrame({"slice": slice_ids.cast(pl.UInt32)})
-    found = asked.join(times, on="slice", how="left", maintain_order="left")
-    return found["accounted"].fill_null(0)
+def _accounted_times(segments: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+    """Returns how long steps are spent on each collective, in ns, by the account's segments.
+
+    A segment of a call that waits for a collective of another thread is of the collective that runs
+    meanwhile; of several, of the one that began first.
+    """
+    told = segments.filter(pl.col("class") == "communication")
+    times = told.group_by("slice").agg(accounted=(pl.col("end") - pl.col("start")).sum())
+    asked = rows.select(pl.col("id").cast(pl.UInt32).alias("slice"))
+    found = asked.join(times, on="slice", how="left", maintain_order="left")["accounted"]
+    waits = told.filter(~pl.col("slice").is_in(asked["slice"].implode()))
+    waited = union(waits["start"].to_numpy(), waits["end"].to_numpy())
+    begun = pl.max_horizontal("start", pl.col("end").cum_max().shift(1))
+    alone = rows.select(begun.alias("start"), pl.max_horizontal("end", begun).alias("end"))
+    start, end = (covered_time_before(waited, alone[name].to_numpy()) for name in alone.columns)
+    meanwhile = np.where(rows["is_host"].to_numpy(), end - start, 0)
+    return found.fill_null(0) + pl.Series(meanwhile, dtype=pl.Int64)
 
 
 def _steps_before_recording(trace: Trace) -> int | None:

@@ -3,6 +3,7 @@
 docs/formats.md describes the format; its name and version are `FORMAT`.
 """
 
+import hashlib
 import os
 import platform
 import socket
@@ -32,6 +33,7 @@ def process_facts() -> dict[str, Any]:
         "cuda": _cuda_or_hip_version(torch.version),
         "python": platform.python_version(),
         "host": socket.gethostname(),
+        "boot": _name_of_boot(),
         "pid": os.getpid(),
         "rank": rank,
         "world_size": world,
@@ -45,6 +47,15 @@ def process_facts() -> dict[str, Any]:
         "created": creation_facts(),
         "batch_tensors": tensors_of_most_batches(),
     }
+
+
+def _name_of_boot() -> str | None:
+    """Returns a name of the machine's running kernel, whose clock all its processes read."""
+    try:
+        told = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    except OSError:  # another system than Linux
+        return None
+    return hashlib.blake2b(told, digest_size=8).hexdigest()
 
 
 def _command_line() -> list[str] | None:

@@ -327,7 +327,7 @@ class RecordedProcess:
 
         if self._other_profilers is not None:  # of the process that this one was forked from
             self._other_profilers.detach()
-        self._other_profilers = OtherProfilers(self._yield_to_profiler, lambda: recorder.recording)
+        self._other_profilers = OtherProfilers(self._yield_to_profiler, recorder)
         recorder.program.other_profilers = self._other_profilers
         self._other_profilers.attach()
 

@@ -1,18 +1,24 @@
-"""Makes way for a profiler that the program starts itself, and takes over what it recorded.
+"""Makes way for what cannot go beside a recording: the program's own profiler, swaps of tensors.
+
+A recording holds weak references to all tensors whose shapes or parameters it has, until it is
+deleted. torch cannot swap such a tensor, as `nn.Module.to_empty` does with sharded parameters:
+it would end the program.
 
 Only one profiler can run at a time, and the program's goes first. What it recorded is kept in case
 selftime can record nothing itself: the file that the program exports, else its results.
 """
 
 import functools
+import gc
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import torch
 from isal import igzip
 from torch.autograd import profiler
 from torch.profiler import profiler as torch_profiler
@@ -23,7 +29,11 @@ from selftime.capture.facts.process import process_facts
 from selftime.capture.temporary_folders import folder_prefix
 from selftime.capture.trace_file import trace_files
 
+if TYPE_CHECKING:
+    from selftime.capture.recorder.recorder import Recorder
+
 OWN_PROFILER: Final = "the program's own profiler"
+SWAPS: Final = "a swap of tensors"
 
 
 def watch_other_profilers(yield_to: Callable[[str], object]) -> Callable[[], None]:
@@ -40,16 +50,16 @@ class OtherProfilers:
     """The profilers of torch that the program itself starts, and what the last one recorded."""
 
     def __init__(
-        self, yield_to: Callable[[str], object], is_recording: Callable[[], bool] | None = None
+        self, yield_to: Callable[[str], object], recorder: "Recorder | None" = None
     ) -> None:
         """Makes a watch.
 
         Args:
             yield_to: Called before a profiler starts; returns False if it is selftime's own.
-            is_recording: Returns whether selftime is recording; None: never.
+            recorder: What selftime records; None: nothing.
         """
         self._yield_to = yield_to
-        self._is_recording = is_recording or _never
+        self._recorder = recorder
         self._patches = AttributePatches()
         self._is_watching = False
         self._active: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -72,6 +82,7 @@ class OtherProfilers:
         self._patches.wrap_attribute(torch_profiler.profile, "step", self._wrap_step)
         for kind in (profiler.profile, torch_profiler._KinetoProfile):  # noqa: SLF001 - the base of torch's profiler
             self._patches.wrap_attribute(kind, "export_chrome_trace", self._wrap_export)
+        self._patches.wrap_attribute(torch._C, "_swap_tensor_impl", self._wrap_swap)  # noqa: SLF001 - what all swaps call
 
     def detach(self) -> None:
         """Ends the watch; a wrapper that cannot be removed only calls the original."""
@@ -142,7 +153,8 @@ class OtherProfilers:
 
         @functools.wraps(step)
         def step_without_annotation(profile: Any) -> Any:
-            if not self._is_watching or profile in self._active or not self._is_recording():
+            is_recording = self._recorder is not None and self._recorder.recording
+            if not self._is_watching or profile in self._active or not is_recording:
                 return step(profile)
             marked, profile.record_steps = profile.record_steps, False
             try:
@@ -163,11 +175,23 @@ class OtherProfilers:
 
         return export_chrome_trace
 
+    def _wrap_swap(self, swap: Any) -> Any:
+        @functools.wraps(swap)
+        def swap_tensor_impl(one: Any, other: Any) -> Any:
+            if self._is_watching and self._recorder is not None and _may_hold(self._recorder):
+                self._recorder.pause_for_profiler(SWAPS)
+                gc.collect()  # what was recorded is in a reference cycle of torch's profiler
+            return swap(one, other)
+
+        return swap_tensor_impl
+
     def _is_last_recording(self, profile: Any) -> bool:
         """Returns whether a profiler holds the results that were recorded last."""
         inner = getattr(profile, "profiler", None) or profile
         return self._results is not None and getattr(inner, "kineto_results", None) is self._results
 
 
-def _never() -> bool:
-    return False
+def _may_hold(recorder: "Recorder") -> bool:
+    """Returns whether a recording that is made, kept or being written may refer to tensors."""
+    state = recorder.state_as_json()
+    return bool(recorder.recording or state["recording"] or state["writing"])

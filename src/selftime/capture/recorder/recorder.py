@@ -196,15 +196,15 @@ class Recorder:
             return
         with self.own_work.range():
             self.source = StepSource.WINDOW
-            self._cycle = cycle = self._create_cycle()
+            self._cycle = cycle = self._create_cycle(0)
             cycle.begin_window()
             if cycle.recording:
                 self.on_recording_start()
 
     def pause_for_profiler(self, _profiler: str) -> bool:
-        """Ends a recording before another profiler starts; False if that is selftime's own.
+        """Ends a recording before what cannot go beside one; False if that is selftime's own.
 
-        Another one begins once that profiler has stopped, unless all steps were recorded by then.
+        Another one begins at a later step, unless all steps were recorded by then.
         """
         if self.own_work.is_going_on or os.getpid() != self._process:
             return False
@@ -285,6 +285,7 @@ class Recorder:
 
     def _advance_cycle(self, elapsed_ns: int) -> None:
         """Advances the recording by a step that took `elapsed_ns`, or starts a recording."""
+        before, self._steps_of_source = self._steps_of_source, self._steps_of_source + 1
         if self._has_ended and self._writer.is_idle:
             self._call_on_done_once()
         if self._has_ended or self.program.is_profiling_itself:
@@ -296,9 +297,8 @@ class Recorder:
             except RecordingError as error:  # no step is disturbed in vain
                 self._give_up_recording(str(error))
                 return
-            self._cycle = self._create_cycle()
+            self._cycle = self._create_cycle(before)
         cycle = self._cycle
-        self._steps_of_source += 1
         if cycle is None or open_ranges.outlive_recording:  # no recording may begin or go on
             return
         was_recording = cycle.recording
@@ -311,12 +311,12 @@ class Recorder:
         if cycle.done:
             self._write_recording(cycle, at_once=False)
 
-    def _create_cycle(self) -> RecordingCycle:
+    def _create_cycle(self, steps_before: int) -> RecordingCycle:
         assert self.source is not None  # noqa: S101 - set by `boundary`
         cycle = RecordingCycle(
             self.options, self.source, self.recorder_work, self._user_packages, self.check_limits
         )
-        cycle.steps_before = self._steps_of_source
+        cycle.steps_before = steps_before
         if self.ledger is not None:
             cycle.before_recording = self.ledger.pause_readings
         if self.wants_recording is None:  # each request may hold the program for as long

@@ -268,8 +268,7 @@ class RecordingCycle:
 
     def _start_warm_up_if_due(self) -> None:
         if self._start is None:
-            name = f"{self.source.label}/{self.steps_before}"
-            self._start = RecordingStart(self.options, name)
+            self._start = RecordingStart(self.options, self.source.label, self.steps_before)
         if self._start.is_due(self.steps_seen, self._times.unprofiled, self._plan_recording):
             self._steps_to_record = self._start.steps(self._plan_recording)
             if not self.has_all_steps:

@@ -11,9 +11,13 @@ from selftime.capture.recorder.run_options import RunOptions
 class RecordingStart:
     """When the main recording of a cycle begins, and how many steps it has on each rank."""
 
-    def __init__(self, options: RunOptions, name: str) -> None:
-        """Makes a decision; `name` is the same on all ranks, and that of no other decision."""
-        self._options = options
+    def __init__(self, options: RunOptions, name: str, steps_before: int) -> None:
+        """Makes the next decision of a name, which is the same on all ranks.
+
+        `steps_before` is how many steps had ended before those that this decision sees: a rank that
+        was still writing a recording sees fewer of them.
+        """
+        self._options, self._steps_before = options, steps_before
         self._agreement = JobAgreement(name, options.active)
         self._planned_steps: int | None = None
 
@@ -33,7 +37,8 @@ class RecordingStart:
         is_ready = are_steps_steady(unrecorded_ns)
         if is_ready and self._planned_steps is None:
             self._planned_steps = plan()
-        return self._agreement.may_begin(steps_seen, self._planned_steps if is_ready else None)
+        step = self._steps_before + steps_seen
+        return self._agreement.may_begin(step, self._planned_steps if is_ready else None)
 
     def steps(self, plan: Callable[[], int]) -> int:
         """Returns how many steps to record; `plan` as above."""

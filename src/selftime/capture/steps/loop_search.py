@@ -33,6 +33,7 @@ from selftime.capture.steps.detection_state import StepDetectionState
 from selftime.capture.steps.loop_choice import IteratedLoop, choose_step_loop
 from selftime.capture.steps.loop_lengths import known_iterations
 from selftime.capture.steps.loop_place import loops_that_may_step
+from selftime.capture.steps.profiler_changes import may_change_profiler
 from selftime.capture.steps.torch_compile import never_torch_compile
 from selftime.capture.steps.training_code import calls_backward
 
@@ -190,6 +191,8 @@ class LoopSearch:
     def _start_probe(self) -> None:
         if not self.may_trace() or self._shows_torch_events() or _profiler_enabled():
             return
+        if not may_change_profiler():
+            return
         flags = (False, False, False, False, False)
         config = ProfilerConfig(ProfilerState.CPU, *flags, _ExperimentalConfig())
         with self._state.recorder_work:
@@ -198,6 +201,8 @@ class LoopSearch:
 
     @never_torch_compile
     def _finish_probe(self) -> None:
+        if not may_change_profiler():  # the next reading of the stack asks for it again
+            return
         has_operators = self.stop_probe() > PROBE_MARKS
         self.has_seen_operators = self.has_seen_operators or has_operators
         if has_operators and not self._shows_torch_events() and self._start_counting():
@@ -214,7 +219,8 @@ class LoopSearch:
 
     @never_torch_compile
     def _end_vain_probe(self) -> None:
-        self.stop_probe()
+        if may_change_profiler():
+            self.stop_probe()
 
     def stop_probe(self) -> int:
         """Stops the profiler that checks for operators; returns its number of events, else 0."""

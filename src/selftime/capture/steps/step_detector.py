@@ -7,7 +7,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._C import _is_tracing
 
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.steps.backward import BackwardStepFinder
@@ -20,6 +19,7 @@ from selftime.capture.steps.loops import LoopStepFinder
 from selftime.capture.steps.modules import ModuleStepFinder
 from selftime.capture.steps.optimizers import OptimizerStepFinder
 from selftime.capture.steps.pauses import PauseObserver
+from selftime.capture.steps.profiler_changes import may_change_profiler
 from selftime.capture.steps.recorder_work import RecorderWork
 from selftime.capture.steps.torch_compile import skip_wrapper_frames_in_compile
 from selftime.capture.steps.unrepeated_work import UnrepeatedWork
@@ -159,7 +159,7 @@ class StepDetector:
 
     def may_interrupt(self) -> bool:
         """Returns whether a profiler may start or stop now, in the midst of a step."""
-        return not self._state.in_backward and not _is_tracing()
+        return not self._state.in_backward and may_change_profiler()
 
     def stop_loop_search(self) -> None:
         """Stops the search for a loop whose iterations are steps, since another profiler starts."""

@@ -278,7 +278,7 @@ def _straggler_excess_claim(
         if straggler.excess_ns is not None
         else straggler.late_beyond_others_ns or 0.0
     ) / 1e6
-    if straggler.cause is None:
+    if straggler.cause is None or not job_replay(ranks).can_tell:
         return UpperBoundClaim(min(bound, step_stats.step_ms))
     less = excess_times_on_cause(
         ranks, straggler.key, TIMED_CAUSE_BY_LATENESS_CAUSE.get(straggler.cause, straggler.cause)

@@ -1,7 +1,9 @@
 """Tests the rule `slow_rank` on simulated jobs whose true delay and saving are known."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
@@ -162,3 +164,23 @@ dtype = Float; in_elements = 1000; out_elements = 1000
     assert finding.title == "`rank 1` makes the other one wait: all-to-alls bring it more data"
     told = {one.metric: one.value for one in finding.evidence}
     assert told["data in its all-to-alls, as a ratio to the other ranks"] == 3.0
+
+
+def test_where_waits_are_not_recorded_the_saving_is_a_bound(rule: Rule, tmp_path: Path) -> None:
+    late = RankDelay(1, int(LATE_MS * 1e6), "host")
+    job = write_and_load(tmp_path, simulate_job(ranks=2, steps=6, late=late).traces)
+    known = Ranks.of(job)
+    summaries = {
+        path: replace(
+            summary,
+            arrivals=summary.arrivals.with_columns(
+                pl.lit(None, summary.arrivals.schema["before"]).alias("before")
+            ),
+        )
+        for path, summary in known.summaries.items()
+    }
+    found = next(iter(rule(next(iter(job)), Ranks(summaries, known.members))))
+    assert isinstance(found, Finding)
+    assert "`rank 1` makes the other one wait" in found.title
+    assert found.saving.method == "none"
+    assert found.saving.upper_ms == pytest.approx(LATE_MS, rel=0.2)
