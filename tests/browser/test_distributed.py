@@ -154,15 +154,17 @@ def test_the_map_has_a_cell_for_each_rank_and_step_and_leads_there(
         for _ in range(STEPS):
             page.keyboard.press("ArrowRight")
             tip = page.locator(".job-tip")
-            cells[tip.locator("b").inner_text()] = tip.locator(".number").inner_text()
+            cells[tip.locator("b").first.inner_text()] = tip.locator("b.number").inner_text()
         if rank < RANKS - 1:
             page.keyboard.press("ArrowDown")
             for _ in range(STEPS):
                 page.keyboard.press("ArrowLeft")
             tip = page.locator(".job-tip")
-            cells[tip.locator("b").inner_text()] = tip.locator(".number").inner_text()
+            cells[tip.locator("b").first.inner_text()] = tip.locator("b.number").inner_text()
     rows = printed(folder, "ranks", "--by=step")
     assert cells == {f"{r['label']}, step {r['step']}": time_text(r["waited"]) for r in rows}
+    page.keyboard.press("Enter")
+    expect(page.locator(".job-cell")).to_contain_text(f"step {STEPS - 1}")
     page.keyboard.press("Enter")
     settle(page, "timeline")
     page.wait_for_function(HELD)
@@ -265,3 +267,32 @@ def test_a_report_carries_the_job(
     show(page, "timeline", "?with=1&from=1&to=30000000")
     page.wait_for_function(HELD)
     expect(page.locator(".timeline-rank").last).to_have_text("rank 1")
+
+
+def test_what_the_job_would_take_is_switched_on(job: Callable[..., Page], folder: Path) -> None:
+    page = job("distributed")
+    switch = page.get_by_role("switch", name="slow ranks")
+    outcome = page.get_by_role("group", name="The step of the job")
+    expect(outcome).not_to_contain_text("with this")
+    switch.check()
+    expect(outcome).to_contain_text("with this")
+    assert params(page)["without"]
+    [row] = [one for one in printed(folder, "job_what_if") if one["without"] == "slow ranks"]
+    assert 0 < row["step_time_without_unknown_waits"] <= row["step_time"]
+    page.reload()
+    expect(page.get_by_role("switch", name="slow ranks")).to_be_checked()
+
+
+def test_a_collective_tells_when_each_rank_came(job: Callable[..., Page], folder: Path) -> None:
+    page = job("distributed")
+    page.locator(".job-pick").first.click()
+    chosen = page.get_by_role("article", name="The chosen collective")
+    for rank in range(RANKS):
+        expect(chosen).to_contain_text(f"rank {rank}")
+    [most] = printed(folder, "collective_waits", "--top=1")
+    assert params(page)["collective"] == str(most["number"])
+    assert most["label"] == f"rank {LATE}"
+    arrivals = [one for one in printed(folder, "arrivals") if one["number"] == most["number"]]
+    [last] = [one for one in arrivals if one["last"]]
+    assert (last["label"], last["wait"]) == (most["label"], 0)
+    assert max(one["wait"] for one in arrivals) == most["wait"]

@@ -4,8 +4,9 @@ from typing import Final
 
 import polars as pl
 
-from selftime.analysis.ranks.job_imbalance import JobImbalance, StepTimes, job_imbalance
+from selftime.analysis.ranks.job_imbalance import JobImbalance, job_imbalance
 from selftime.analysis.ranks.job_ranks import RankOfJob, Ranks
+from selftime.analysis.ranks.job_step_replay import StepTimes
 from selftime.schema import Column
 from selftime.views.view_declaration import view
 
