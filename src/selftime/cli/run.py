@@ -17,6 +17,7 @@ import typer
 
 from selftime import LOAD_START_NS
 from selftime.capture.program.triggers import parse_trigger
+from selftime.capture.recorder.rank_list import checked_rank_list
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.temporary_folders import delete_folders_of_child
 from selftime.cli.error_reporting import print_notice
@@ -80,6 +81,10 @@ _TriggerOption = Annotated[
         help="Record on demand: `file[:PATH]`, `signal[:NAME]` or `http[:PORT]`.",
     ),
 ]
+_RanksOption = Annotated[
+    str | None,
+    typer.Option(metavar="LIST", callback=checked_rank_list, help="Ranks to record: `0,7-9`."),
+]
 _ResultsOption = Annotated[
     bool, typer.Option("--results", help="Also keep first losses and outputs, for `verify`.")
 ]
@@ -123,6 +128,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     workers: _WorkersOption = _DEFAULT_RUN_OPTIONS.workers,
     light: _LightOption = _DEFAULT_RUN_OPTIONS.is_light,
     trigger: _TriggerOption = _DEFAULT_RUN_OPTIONS.trigger,
+    ranks: _RanksOption = _DEFAULT_RUN_OPTIONS.ranks,
     results: _ResultsOption = _DEFAULT_RUN_OPTIONS.keeps_results,
     seed: _SeedOption = _DEFAULT_RUN_OPTIONS.seed,
     output: _OutputFolderOption = _DEFAULT_RUN_OPTIONS.folder,
@@ -142,7 +148,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     limits = (warmup, steps, seconds, max_bytes, hold)
     details = stack, shapes, memory
     options = RunOptions(
-        *limits, *details, folder, notify, workers, light, True, results, seed, trigger
+        *limits, *details, folder, notify, workers, light, True, results, seed, trigger, ranks
     )
     program = _program_to_run(target, given, module is not None, options)
     _run_and_end(program, caller, quiet=quiet)

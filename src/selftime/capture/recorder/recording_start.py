@@ -14,7 +14,7 @@ class RecordingStart:
     def __init__(self, options: RunOptions, name: str) -> None:
         """Makes a decision; `name` is the same on all ranks, and that of no other decision."""
         self._options = options
-        self._agreement = JobAgreement(name, options.active)
+        self._agreement = JobAgreement(name, options.active, options.ranks)
         self._planned_steps: int | None = None
 
     def is_due(
