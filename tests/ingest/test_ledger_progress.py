@@ -53,6 +53,15 @@ def test_a_ledger_that_grows_tells_the_same_as_a_whole_one(tmp_path: Path, chunk
     assert (one.steps, one.status, list(one.recent.duration)) == (9, "ended", [10_000_000] * 9)
 
 
+def test_steps_that_the_recorder_made_longer_are_not_usual(tmp_path: Path) -> None:
+    steps = [Step(10), Step(11, counted={"recording": 0.1}), Step(30, counted={"recording": 9})]
+    steps += [Step(12), Step(40, recorded=True), Step(50, counted={"compile": 1})]
+    write_ledger(tmp_path / "a.run.jsonl", steps)
+    [one] = FollowedRun(tmp_path).read()
+    assert one.steps == 6
+    assert [ns / 1e6 for ns in one.recent.duration] == [10, 11, 12]
+
+
 def test_of_several_runs_the_newest_is_followed(tmp_path: Path) -> None:
     write_ledger(tmp_path / "z.run.jsonl", [Step(10)] * 3)
     newer = EPOCH + (1 << 60)

@@ -14,8 +14,10 @@ _RECENT_STEPS: Final = 64
 """Number of the latest steps by which ranks are compared."""
 _NAMES: Final = ("start", "duration", "kind", "data_wait", "forward", "backward", "passes")
 _START, _DURATION, _KIND, _DATA_WAIT, _FORWARD, _BACKWARD, _PASSES, _UNUSUAL = range(8)
-_UNUSUAL_NAMES: Final = ("recorded", "recording", "evaluation", "compile")
+_UNUSUAL_NAMES: Final = ("recorded", "evaluation", "compile")
 """Columns that are not 0 in a step that is not as usual ones are."""
+_MAX_RECORDING_SHARE: Final = 0.05
+"""Share of a step that the recorder's own work may take in one that is as usual."""
 _LARGEST: Final = 1 << 62
 
 
@@ -38,6 +40,9 @@ class StepColumns:
         zeros = np.zeros(size, np.int64)
         rows = [zeros if column is None else column for column in columns]
         known = [column != 0 for column in unusual if column is not None]
+        recording = _column(told.get("recording"), size)
+        if recording is not None:
+            known.append(recording > _MAX_RECORDING_SHARE * rows[_DURATION])
         rows.append(np.logical_or.reduce(known).astype(np.int64) if known else zeros)
         table = np.stack(rows)
         self.end = max(self.end, int((table[_START] + table[_DURATION]).max()))
