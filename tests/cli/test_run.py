@@ -118,6 +118,8 @@ def test_a_rank_that_is_not_listed_keeps_its_ledger_alone(
     [ledger] = (tmp_path / "selftime-runs").glob("*.run.jsonl")
     assert '"kind":0,"name":"training"' in ledger.read_text()
     recorded = run_forked(preloaded, *words, folder=tmp_path, RANK="0", WORLD_SIZE="4")
+    [other] = set((tmp_path / "selftime-runs").glob("*.run.jsonl")) - {ledger}
+    assert '{"pause":' in other.read_text()
     assert len(list((tmp_path / "selftime-runs").glob("*_rank0_*.gz"))) == 1
     assert "also names 9, which this job does not have: its ranks are 0-3" in recorded.stderr
 

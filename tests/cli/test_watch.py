@@ -96,6 +96,15 @@ def test_a_rank_that_is_not_seen_any_more(tmp_path: Path) -> None:
     assert "1 of 2 ranks runs, 1 not seen, step 30 to 40" in said(tmp_path, "--once")
 
 
+def test_a_rank_that_is_being_recorded_writes_nothing_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "a_0.run.jsonl"
+    pause = json.dumps({"pause": BEGAN + 9000 * MS})
+    path.write_text(f"{rank_text(0, 40)}{pause}\n")
+    earlier = path.stat().st_mtime - 60
+    os.utime(path, (earlier, earlier))
+    assert [one["state"] for one in document(tmp_path)["ranks"]] == ["records"]
+
+
 def test_files_that_are_no_ledgers_and_hostile_names(tmp_path: Path) -> None:
     (tmp_path / "a_0.run.jsonl").write_text(rank_text(0, 40))
     (tmp_path / "\x1b[31mred\n.run.jsonl").write_text("[]\n")
