@@ -8,6 +8,9 @@ LEDGER_FORMAT: Final = "selftime.ledger/1"
 LEDGER_SUFFIX: Final = ".run.jsonl"
 """Suffix of the file name of a run's wall-time ledger."""
 
+TRACE_SUFFIX: Final = ".pt.trace.json.gz"
+"""Suffix of the file name of a trace that was recorded."""
+
 SLOW_STEP_SUFFIX: Final = ".slow-step.pt.trace.json.gz"
 """Suffix of the file name of a trace that holds a slow step of a run, beside the run's other
 trace."""

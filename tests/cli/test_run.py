@@ -106,6 +106,32 @@ def test_only_the_first_rank_answers(preloaded: Preloaded, tmp_path: Path) -> No
     assert "Health" not in done.stderr
 
 
+@pytest.mark.torch
+def test_a_rank_that_is_not_listed_keeps_its_ledger_alone(
+    preloaded: Preloaded, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    words = ("--ranks", "0,2-3,9", "train.py")
+    left_out = run_forked(preloaded, *words, folder=tmp_path, RANK="1", WORLD_SIZE="4")
+    assert left_out.returncode == 3
+    assert not list((tmp_path / "selftime-runs").glob("*.gz"))
+    [ledger] = (tmp_path / "selftime-runs").glob("*.run.jsonl")
+    assert '"kind":0,"name":"training"' in ledger.read_text()
+    recorded = run_forked(preloaded, *words, folder=tmp_path, RANK="0", WORLD_SIZE="4")
+    [other] = set((tmp_path / "selftime-runs").glob("*.run.jsonl")) - {ledger}
+    assert '{"pause":' in other.read_text()
+    assert len(list((tmp_path / "selftime-runs").glob("*_rank0_*.gz"))) == 1
+    assert "also names 9, which this job does not have: its ranks are 0-3" in recorded.stderr
+
+
+@pytest.mark.parametrize("ranks", ["", "x", "3-1"])
+def test_a_list_of_ranks_that_is_none_starts_nothing(tmp_path: Path, ranks: str) -> None:
+    (tmp_path / "hello.py").write_text("print('hello')")
+    done = run("--ranks", ranks, "hello.py", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert only_line(done.stderr).startswith(f"Error: `--ranks {ranks}`")
+
+
 def test_a_program_without_torch(tmp_path: Path) -> None:
     (tmp_path / "hello.py").write_text("print('hello')")
     done = run("-q", "hello.py", folder=tmp_path)

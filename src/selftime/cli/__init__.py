@@ -30,6 +30,7 @@ from selftime.cli import (
     verify,
     view,
     views,
+    watch,
     what_if,
 )
 from selftime.cli.error_reporting import ErrorReportingGroup
@@ -51,6 +52,7 @@ preflight.add_command(app)
 advise.add_command(app)
 what_if.add_command(app)
 ledger.add_command(app)
+watch.add_command(app)
 hang.add_command(app)
 view.add_command(app)
 views.add_command(app)

@@ -5,10 +5,8 @@ The program keeps its stdout, stdin and exit status; selftime prints to stderr.
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import os
-import subprocess
 import sys
-import tempfile
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TextIO
@@ -17,23 +15,19 @@ import typer
 
 from selftime import LOAD_START_NS
 from selftime.capture.program.triggers import parse_trigger
+from selftime.capture.recorder.rank_list import checked_rank_list
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.temporary_folders import delete_folders_of_child
+from selftime.cli.advice_process import folder_of_links, print_advice
 from selftime.cli.error_reporting import print_notice
 from selftime.cli.shared_options import ProgramCommand
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from selftime.capture.program.guarded_process import GuardedProcess
     from selftime.capture.program.run import Command, RunResult
 
 _DEFAULT_RUN_OPTIONS: Final = RunOptions()
-_PYTHON_CODE_OF_ADVISE_PROCESS: Final = (
-    "import sys; sys.path = [p for p in sys.path if p]; from selftime.cli import main; main()"
-)
-"""Python code that runs selftime in a new process, without modules of the working folder."""
 
 _ScriptArgument = Annotated[
     str | None, typer.Argument(metavar="SCRIPT", help="A script, or any command.")
@@ -80,6 +74,10 @@ _TriggerOption = Annotated[
         help="Record on demand: `file[:PATH]`, `signal[:NAME]` or `http[:PORT]`.",
     ),
 ]
+_RanksOption = Annotated[
+    str | None,
+    typer.Option(metavar="LIST", callback=checked_rank_list, help="Ranks to record: `0,7-9`."),
+]
 _ResultsOption = Annotated[
     bool, typer.Option("--results", help="Also keep first losses and outputs, for `verify`.")
 ]
@@ -123,6 +121,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     workers: _WorkersOption = _DEFAULT_RUN_OPTIONS.workers,
     light: _LightOption = _DEFAULT_RUN_OPTIONS.is_light,
     trigger: _TriggerOption = _DEFAULT_RUN_OPTIONS.trigger,
+    ranks: _RanksOption = _DEFAULT_RUN_OPTIONS.ranks,
     results: _ResultsOption = _DEFAULT_RUN_OPTIONS.keeps_results,
     seed: _SeedOption = _DEFAULT_RUN_OPTIONS.seed,
     output: _OutputFolderOption = _DEFAULT_RUN_OPTIONS.folder,
@@ -142,7 +141,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     limits = (warmup, steps, seconds, max_bytes, hold)
     details = stack, shapes, memory
     options = RunOptions(
-        *limits, *details, folder, notify, workers, light, True, results, seed, trigger
+        *limits, *details, folder, notify, workers, light, True, results, seed, trigger, ranks
     )
     program = _program_to_run(target, given, module is not None, options)
     _run_and_end(program, caller, quiet=quiet)
@@ -340,7 +339,7 @@ def _report_run_result(
     typer.echo(err=True)
     ranks = result.traces_of_ranks
     if len(ranks) > 1:
-        with _folder_of_links(ranks) as folder:
+        with folder_of_links(ranks) as folder:
             _print_advice(folder, "--unless-job", trace, caller=caller)
     else:
         _print_advice(trace, caller=caller)
@@ -373,22 +372,5 @@ def _no_recording_sentence(result: "RunResult") -> str:
     return reason if reason.startswith("no step was") else f"no step was recorded: {reason}"
 
 
-@contextmanager
-def _folder_of_links(traces: "Sequence[Path]") -> "Iterator[str]":
-    """Makes a temporary folder of this run alone: that of its traces may hold earlier runs."""
-    with tempfile.TemporaryDirectory(prefix="selftime-") as folder:
-        for path in traces:
-            Path(folder, path.name).symlink_to(path)
-        yield folder
-
-
 def _print_advice(*arguments: str, caller: _StateBeforeProgram) -> None:
-    """Prints the advice from a new process, since the program may have changed this process."""
-    subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-c", _PYTHON_CODE_OF_ADVISE_PROCESS, "advise", *arguments],
-        cwd=caller.folder,
-        env=caller.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=2,
-        check=False,  # errors are printed by then, and the exit status is the program's
-    )
+    print_advice(*arguments, folder=caller.folder, environment=caller.environment, to_stderr=True)

@@ -386,3 +386,14 @@ def test_a_ledger_begins_with_the_rank_that_a_launcher_gave(
     monkeypatch.setenv("RANK", told)
     header = header_of_ledger(("train.py",), None, 0, 0)
     assert {key: header[key] for key in header if key == "rank"} == rank
+
+
+def test_ledgers_of_one_job_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def job(port: str) -> object:
+        monkeypatch.setenv("MASTER_PORT", port)
+        return header_of_ledger(("train.py",), None, 0, 0).get("job")
+
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    assert job("") is None
+    assert job("29500") == job("29500") != job("29501")
+    assert header_of_ledger(("train.py",), None, 0, 0)["world"] == 8

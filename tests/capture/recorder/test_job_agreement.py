@@ -36,7 +36,8 @@ def decide(monkeypatch: pytest.MonkeyPatch) -> Decide:
     """Runs ranks in turn; returns the step at which each begins, and the agreed steps of each.
 
     Its arguments are the step at which each rank is ready, how many steps it would record, by how
-    many steps it is ahead of the first rank, and the store.
+    many steps it is ahead of the first rank, the store, the ranks that are recorded, and how many
+    ranks the job has.
     """
     names = count()
 
@@ -45,15 +46,19 @@ def decide(monkeypatch: pytest.MonkeyPatch) -> Decide:
         steps: list[int] | None = None,
         ahead: list[int] | None = None,
         store: HashStore | None = None,
+        listed: str | None = None,
+        world_size: int | None = None,
     ) -> tuple[list[int], list[int | None]]:
         shared = HashStore() if store is None else store
         monkeypatch.setattr(job_agreement, "_store_of_program", lambda: shared)
-        monkeypatch.setattr(job_agreement, "rank_and_world", lambda: (0, len(ready_at)))
+        monkeypatch.setattr(
+            job_agreement, "rank_and_world", lambda: (0, world_size or len(ready_at))
+        )
         name = f"case {next(names)}"
         ranks = []
         for _ in ready_at:
             job_agreement._decisions.clear()
-            ranks.append(JobAgreement(name, ACTIVE))
+            ranks.append(JobAgreement(name, ACTIVE, listed))
         begins = [NEVER] * len(ranks)
         for turn in range(1, 60):
             for at, rank in enumerate(ranks):
@@ -89,6 +94,17 @@ def test_a_rank_that_is_never_ready_holds_the_others_for_some_steps_only(decide:
     assert begins == [begins[0]] * 3
     assert begins[0] <= 4 + MAX_STEPS_UNTIL_ALL_READY + 2
     assert steps == [ACTIVE] * 3
+
+
+def test_nobody_waits_for_ranks_that_are_not_recorded(decide: Decide) -> None:
+    begins, steps = decide([4, 6], listed="0,7-9", world_size=8)
+    assert begins == [begins[0]] * 2
+    assert 6 < begins[0] <= 6 + 3
+    assert steps == [ACTIVE] * 2
+
+
+def test_a_rank_that_is_recorded_alone_begins_when_it_is_ready(decide: Decide) -> None:
+    assert decide([4], listed="5", world_size=1024)[0] == [6]
 
 
 def test_without_an_answer_each_rank_records_by_itself(decide: Decide) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter_ns, time_ns
 from typing import Any, Final
 
+from selftime.capture.ledger.place_in_job import place_in_job
 from selftime.capture.trace_file.trace_files import (
     make_trace_folder,
     trace_file_name,
@@ -125,7 +126,7 @@ def header_of_ledger(
         "format": LEDGER_FORMAT,
         "process": os.getpid(),
         "parent": os.getppid(),
-        **_rank_of_launcher(),
+        **place_in_job(),
         "command": list(command),
         "clock": perf_counter_ns(),
         "time": time_ns(),  # the same instant since the Unix epoch, as traces have it
@@ -133,12 +134,6 @@ def header_of_ledger(
         "began": began,
         "own_start": own_start,
     }
-
-
-def _rank_of_launcher() -> dict[str, int]:
-    """Returns the rank that a launcher such as `torchrun` gave this process; empty without one."""
-    told = os.environ.get("RANK", "")
-    return {"rank": int(told)} if told.isascii() and told.isdigit() else {}
 
 
 def ended_status(path: Path) -> str | None:

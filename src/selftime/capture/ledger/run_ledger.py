@@ -167,9 +167,14 @@ class RunLedger:
             self.ledger.time_device = None
 
     def _pause_readings(self) -> None:
-        """Pauses stack samples; what a first one would do is in no recording, at a step's end."""
+        """Pauses stack samples; what a first one would do is in no recording, at a step's end.
+
+        Nothing is written until they go on. The file says so, for who reads it meanwhile.
+        """
         self._reader.prepare()
         self._watcher.pause()
+        self.ledger.add_line({"pause": perf_counter_ns()})
+        self.ledger.flush()
 
     def _start_writing(self) -> None:
         with self.own_work():

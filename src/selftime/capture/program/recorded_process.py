@@ -67,8 +67,7 @@ class RecordedProcess:
         self.steps: StepDetector | None = None
         self.trigger: RecordingTrigger | None = None
         self.failure: str | None = None  # why the process cannot be recorded, if so
-        self.messages: list[str] = []
-        """Messages for the user that the program's first process prints."""
+        self.messages: list[str] = []  # for the user, printed by the program's first process
         self._root_pid = os.getpid() if is_root else None
         """Id of the program's first process; None if this object was made in another one."""
         self._exit_hook_pid: int | None = None  # of the process whose exit handler is registered
@@ -159,6 +158,7 @@ class RecordedProcess:
             steps_recorded=recorder.steps_recorded,
             partial=recorder.partial,
             reason=recorder.reason,
+            is_left_out=recorder.left_out.is_left_out,
             messages=tuple(self.messages),
             ledger=ledger,
             step_ns_by_kind={} if self.ledger is None else self.ledger.ledger.kinds.time_by_kind(),

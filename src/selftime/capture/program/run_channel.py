@@ -56,6 +56,8 @@ class ProcessReport:
     cpu_threads: int | None = None
     """Number of threads that share an operator on the CPU; None if nothing was recorded, or if a
     device does the work."""
+    is_left_out: bool = False
+    """Whether `--ranks` leaves the process out, so that it has its ledger alone."""
     still_runs: bool = False
     """Whether the process had not ended when its report was read."""
 

@@ -131,7 +131,9 @@ class RunResult:
                 rank = "" if report.rank is None else f"rank {report.rank}: "
                 short = "" if report.partial is None else f" ({report.partial})"
                 messages += [f"{rank}{show_path(path)}{short}" for path in report.traces]
-        messages += [_no_trace_text(report) for report in self.processes if not report.traces]
+        without_trace = [report for report in self.processes if not report.traces]
+        messages += [_no_trace_text(r) for r in without_trace if not r.is_left_out]
+        messages += _left_out_texts([r for r in without_trace if r.is_left_out])
         return list(dict.fromkeys(messages))
 
 
@@ -171,6 +173,13 @@ def _why_nothing_recorded(
 def _no_trace_text(report: ProcessReport) -> str:
     text = _process_and_reason(report)
     return text if _may_write_trace(report) else f"not recorded: {text}"
+
+
+def _left_out_texts(reports: list[ProcessReport]) -> list[str]:
+    """Returns a sentence on the ranks that are not recorded, of which there may be many."""
+    if len(reports) < 2:
+        return [_no_trace_text(report) for report in reports]
+    return [f"not recorded: {len(reports)} ranks, of which only the ledgers are kept (`--ranks`)"]
 
 
 def _process_and_reason(report: ProcessReport) -> str:

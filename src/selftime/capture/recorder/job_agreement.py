@@ -4,7 +4,8 @@ Each rank sees by its own steps when they are steady, and at another one than it
 of different steps tell nothing of who waited for whom. So the ranks agree on the first step to
 record, and on how many, through the key-value store of the program's own process group: the first
 rank that is ready waits until all are, and names a step that none has reached. Ranks exchange
-data in each step, so that none is more than about one step ahead.
+data in each step, so that none is more than about one step ahead. Ranks that are not recorded take
+no part in it, and nobody waits for them.
 
 Nothing here waits for another rank, and without an answer each rank records by itself.
 """
@@ -16,6 +17,7 @@ from typing import Any, Final
 import torch
 
 from selftime.capture.facts.machine import rank_and_world
+from selftime.capture.recorder.rank_list import parse_rank_list
 
 MAX_STEPS_UNTIL_ALL_READY: Final = 10
 """Number of steps for which the first rank that is ready waits until all others are."""
@@ -31,17 +33,19 @@ _decisions: Counter[str] = Counter()
 class JobAgreement:
     """One decision of a job: at which step to begin a recording, and how many steps it has."""
 
-    def __init__(self, name: str, most_steps: int) -> None:
+    def __init__(self, name: str, most_steps: int, ranks: str | None = None) -> None:
         """Makes the next decision of a name, which all ranks make in the same order.
 
         Args:
             name: The name.
             most_steps: How many steps any rank records at most.
+            ranks: The ranks that are recorded, such as `0,7-9`; None if all are.
         """
         _decisions[name] += 1
         self.steps: int | None = None
         """How many steps all ranks record; None without an answer."""
         self._key, self._most_steps = f"selftime/{name}/{_decisions[name]}", most_steps
+        self._ranks = None if ranks is None else parse_rank_list(ranks)
         self._is_silent = False
         self._begin: int | None = None
         self._ready_since: int | None = None
@@ -80,7 +84,9 @@ class JobAgreement:
 
     def _decide(self, store: Any, step: int) -> None:
         _, world_size = rank_and_world()
-        are_all_ready = store.add(f"{self._key}/ready", 0) >= (world_size or 1)
+        world_size = world_size or 1
+        recorded = world_size if self._ranks is None else self._ranks.count_in(world_size)
+        are_all_ready = store.add(f"{self._key}/ready", 0) >= recorded
         if not are_all_ready and step - (self._ready_since or step) < MAX_STEPS_UNTIL_ALL_READY:
             return
         counts = range(1, self._most_steps + 1)

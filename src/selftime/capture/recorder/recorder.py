@@ -13,6 +13,7 @@ from selftime.capture.facts.allocator import page_fault_count
 from selftime.capture.profiler.open_ranges import open_ranges
 from selftime.capture.recorder.fallback_recording import FallbackRecording
 from selftime.capture.recorder.ledger_steps import ledger_name, recording_time
+from selftime.capture.recorder.left_out_rank import LeftOutRank
 from selftime.capture.recorder.no_recording import LIGHT, NOT_ASKED, no_recording_reason
 from selftime.capture.recorder.own_work import OwnWork
 from selftime.capture.recorder.recorded_program import RecordedProgram, do_nothing
@@ -44,30 +45,22 @@ class Recorder:
         self.options = options
         self._user_packages = user_packages
         self.source: StepSource | None = None
-        self.steps_seen = 0
-        """Number of steps that have ended since the current or last recording was set up."""
+        self.steps_seen = 0  # that have ended since the current or last recording was set up
         self._steps_of_source = 0  # that have ended, recorded or not
-        self.steps_recorded = 0
-        """Number of complete steps in the last written trace."""
+        self.steps_recorded = 0  # complete ones, in the last written trace
         self.traces: list[Path] = []
-        self.is_adopted = False
-        """Whether the trace was recorded by a profiler of the program itself."""
-        self.partial: str | None = None
-        """Why the last trace has fewer steps than requested; None if it has all."""
-        self.reason: str | None = None
-        """Why no trace was written; None if one was written or may still be."""
-        self.abandoned = False
-        """Whether this process was forked during a recording or while a trace was being written."""
+        self.is_adopted = False  # whether a profiler of the program itself recorded the trace
+        self.partial: str | None = None  # why the last trace has fewer steps than requested
+        self.reason: str | None = None  # why no trace was written, if none was or will be
+        self.abandoned = False  # whether this process was forked while the parent recorded
         self._cycle: RecordingCycle | None = None
         self._writer = TraceWriter(options.folder)
-        self._replaceable_traces: list[Path] = []
-        """Traces to delete when one with steps from a more reliable kind of event is written."""
+        self._replaceable_traces: list[Path] = []  # to delete once better steps are written
         self._fallback = FallbackRecording()
         self._last_written: tuple[StepSource, int, int, str | None] | None = None
         self._is_closed = self._is_unusual_step = False
         self._has_ended, self._has_called_on_done = options.is_light, False
-        self.recorder_work = RecorderWork(self.fail)
-        """Marks all work in the program's thread, and keeps its failures from the program."""
+        self.recorder_work = RecorderWork(self.fail)  # keeps failures from the program
         self.own_work = OwnWork(self.recorder_work, self._resume_readings)
         self._slow_steps = SlowStepRecordings(
             options, self._writer, self.recorder_work, user_packages, self.check_limits
@@ -78,14 +71,12 @@ class Recorder:
         self._workers = WorkerRecord(user_packages)
         if options.workers:
             self._workers.start()
-        self.on_recording_start: Callable[[], None] = do_nothing
-        """Function called when a recording starts."""
-        self.on_done: Callable[[], None] = do_nothing
-        """Function called when nothing more will be recorded and all traces are written."""
-        self.ledger: Ledger | None = None
-        """The wall-time ledger to which each step of the run is added; None without a ledger."""
+        self.on_recording_start: Callable[[], None] = do_nothing  # called as a recording starts
+        self.on_done: Callable[[], None] = do_nothing  # called once all traces are written
+        self.ledger: Ledger | None = None  # to which each step of the run is added
         self.program = RecordedProgram()
         self.messages = UserMessages(options.notify)
+        self.left_out = LeftOutRank(options.ranks, self.messages.add)
         self.wants_recording: Callable[[], bool] | None = None
         """Function that returns, after a step, whether to record now; None to record once."""
 
@@ -190,7 +181,7 @@ class Recorder:
         """Begins to record a section of a program in which no step was found, as one step."""
         is_needed = self.source is None and self._cycle is None and self.wants_recording is None
         is_off = self.own_work.is_going_on or self._is_closed or self._has_ended
-        if not is_needed or is_off or os.getpid() != self._process:
+        if not is_needed or is_off or os.getpid() != self._process or self._is_left_out():
             return
         if self.program.is_profiling_itself or not self.program.may_interrupt():
             return
@@ -239,7 +230,7 @@ class Recorder:
             if self._cycle is not None:
                 self._cycle.finish(reason)
                 self._write_recording(self._cycle, at_once=True)
-            if not self.traces:
+            if not self.traces and not self._is_left_out():
                 self._adopt_results_of_program()
             if not self._has_ended and self.wants_recording is None:
                 self._give_up_recording(self._no_recording_reason(reason))
@@ -291,6 +282,8 @@ class Recorder:
         if self._has_ended or self.program.is_profiling_itself:
             return
         is_free = self._cycle is None and self._writer.is_idle
+        if is_free and self._is_left_out():
+            return
         if is_free and (self.wants_recording is None or self.wants_recording()):
             try:
                 check_trace_folder(self.options.folder)
@@ -310,6 +303,13 @@ class Recorder:
             self._notify_user(cycle.messages.pop(0))
         if cycle.done:
             self._write_recording(cycle, at_once=False)
+
+    def _is_left_out(self) -> bool:
+        """Ends the recording of a rank that is not to be recorded; returns whether this is one."""
+        reason = self.left_out.reason()
+        if reason is not None:
+            self._has_ended, self.reason = True, reason
+        return reason is not None
 
     def _create_cycle(self, steps_before: int) -> RecordingCycle:
         assert self.source is not None  # noqa: S101 - set by `boundary`

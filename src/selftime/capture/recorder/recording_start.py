@@ -18,7 +18,7 @@ class RecordingStart:
         was still writing a recording sees fewer of them.
         """
         self._options, self._steps_before = options, steps_before
-        self._agreement = JobAgreement(name, options.active)
+        self._agreement = JobAgreement(name, options.active, options.ranks)
         self._planned_steps: int | None = None
 
     def is_due(

@@ -41,3 +41,5 @@ class RunOptions:
     trigger: str | None = None
     """Text that names what requests recordings, such as `file` or `signal`; None records once,
     without requests."""
+    ranks: str | None = None
+    """Ranks of a job to record, such as `0,7-9`; None records all. Every rank has a ledger."""

@@ -1,0 +1,1 @@
+"""Follows the ledgers of a job's processes while these run."""
