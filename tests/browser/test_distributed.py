@@ -276,7 +276,7 @@ def test_what_the_job_would_take_is_switched_on(job: Callable[..., Page], folder
     expect(outcome).not_to_contain_text("with this")
     switch.check()
     expect(outcome).to_contain_text("with this")
-    assert params(page)["without"]
+    page.wait_for_function("() => location.hash.includes('without=')")
     [row] = [one for one in printed(folder, "job_what_if") if one["without"] == "slow ranks"]
     assert 0 < row["step_time_without_unknown_waits"] <= row["step_time"]
     page.reload()
@@ -290,6 +290,7 @@ def test_a_collective_tells_when_each_rank_came(job: Callable[..., Page], folder
     for rank in range(RANKS):
         expect(chosen).to_contain_text(f"rank {rank}")
     [most] = printed(folder, "collective_waits", "--top=1")
+    page.wait_for_function("() => location.hash.includes('collective=')")
     assert params(page)["collective"] == str(most["number"])
     assert most["label"] == f"rank {LATE}"
     arrivals = [one for one in printed(folder, "arrivals") if one["number"] == most["number"]]
