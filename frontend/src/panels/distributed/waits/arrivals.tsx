@@ -55,7 +55,7 @@ function Told(props: JobProps & { chosen: number; table: FullTable }) {
         <button type="button" class="quiet" aria-label="Close the chosen collective" onClick={close}>×</button>
       </div>
       {row === undefined ? (
-        <p class="muted">{data.inline ? "This report does not hold its arrivals; `selftime serve` shows them." : "The job has no such collective."}</p>
+        <p class="muted">{data.inline ? <>This report does not hold its arrivals; <code>selftime serve</code> shows them.</> : "The job has no such collective."}</p>
       ) : (
         <>
           <p>{spreadText(table, arrivals, causes)}</p>

@@ -42,7 +42,7 @@ export function WaitsSection(props: JobProps) {
 }
 
 function List(props: JobProps & { table: FullTable }) {
-  const { table, params, job } = props;
+  const { data, table, params, job } = props;
   const chosen = /^\d{1,12}$/.test(params["collective"] ?? "") ? Number(params["collective"]) : null;
   const rows = [...Array(table.rows).keys()];
   const most = Math.max(1, ...rows.map((row) => number(table, "mean_wait", row) ?? 0));
@@ -69,7 +69,7 @@ function List(props: JobProps & { table: FullTable }) {
         </div>
       )}
       <p class="job-legend">
-        <span class="muted">{table.total > rows.length && `the ${MOST} with the longest waits, of ${countText(table.total)}`}</span>
+        <span class="muted">{table.total > rows.length && `the ${MOST} with the longest waits${data.inline ? "" : `, of ${countText(table.total)}`}`}</span>
         <a href={link("view", { name: "collective_waits" })}>As a table</a>
       </p>
       {chosen !== null && <ArrivalChart {...props} job={job} chosen={chosen} />}

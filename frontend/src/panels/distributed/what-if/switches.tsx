@@ -61,7 +61,7 @@ function Switches(props: JobProps & { table: FullTable }) {
           </li>
         ))}
       </ul>
-      {isLimited && <p class="muted">This report does not hold every choice; `selftime serve` computes the others.</p>}
+      {isLimited && <p class="muted">This report does not hold every choice; <code>selftime serve</code> computes the others.</p>}
       <QueryResult asked={asked}>{(found) => <Outcome table={found} switches={switches} chosen={chosen} />}</QueryResult>
     </>
   );
