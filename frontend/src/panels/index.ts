@@ -47,6 +47,8 @@ export const PANELS: readonly Panel[] = [
   grid("ranks", "Ranks", "job"),
   grid("stragglers", "Stragglers", "job"),
   grid("arrivals", "Arrivals", "job"),
+  grid("collective_waits", "Waits in collectives", "job"),
+  grid("job_what_if", "What if of the job", "job"),
   grid("collectives", "Collectives", "job"),
   criticalPath,
   grid("job_path", "Path across ranks", "job"),
